@@ -1,0 +1,6 @@
+#pragma once
+
+#include "stof/dtype.hpp"
+#include "stof/engine.hpp"
+#include "stof/error.hpp"
+#include "stof/tensor.hpp"

@@ -1,0 +1,130 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "stof/dtype.hpp"
+
+namespace stof {
+
+// Values of symbolic dims by name: {{"seq", 317}}.
+using DimValues = std::map<std::string, std::int64_t>;
+
+// One extent of a shape: an integer, or a polynomial with integer coefficients over named dims,
+// such as 2 * seq + 1. Kept in one canonical form, so equal extents compare equal. Arithmetic
+// throws GraphError on overflow of 64 bits.
+class Dim {
+ public:
+  Dim(std::int64_t value =
+          0);  // NOLINT(google-explicit-constructor): a shape is written {8, seq, 768}
+
+  // A named dim with its inclusive range, 0 <= min <= max. Throws GraphError on a bad range or
+  // name.
+  static Dim symbol(const std::string& name, std::int64_t min, std::int64_t max);
+
+  bool is_static() const;
+  std::int64_t value() const;  // throws GraphError where symbolic
+  std::int64_t value(
+      const DimValues& values) const;  // throws GraphError: no value, or out of range
+  std::int64_t min() const;            // bounds over the ranges of its symbols
+  std::int64_t max() const;
+  bool divisible_by(std::int64_t divisor) const;  // for every value of its symbols
+  std::string text() const;                       // "317", "seq", "2 * seq + 1"
+
+  // Symbols in it: name -> {min, max}.
+  std::map<std::string, std::pair<std::int64_t, std::int64_t>> symbols() const;
+
+  friend Dim operator+(const Dim& a, const Dim& b);
+  friend Dim operator-(const Dim& a, const Dim& b);
+  friend Dim operator*(const Dim& a, const Dim& b);
+  friend Dim operator/(const Dim& a, const Dim& b);  // exact; throws GraphError where it is not
+  friend bool operator==(const Dim& a, const Dim& b) { return a.terms_ == b.terms_; }
+
+ private:
+  // Product of symbols in order of name -> coefficient, which is never 0. The empty product is 1.
+  struct Symbol {
+    std::string name;
+    std::int64_t min = 0;
+    std::int64_t max = 0;
+    friend bool operator==(const Symbol&, const Symbol&) = default;
+    friend auto operator<=>(const Symbol&, const Symbol&) = default;
+  };
+  using Product = std::vector<Symbol>;
+
+  std::map<Product, std::int64_t> terms_;
+};
+
+// The extents of a tensor, outermost first.
+class Shape {
+ public:
+  Shape() = default;
+  Shape(std::initializer_list<Dim> dims) : dims_(dims) {}
+  explicit Shape(std::vector<Dim> dims) : dims_(std::move(dims)) {}
+  static Shape of(std::span<const std::int64_t> sizes);
+
+  int rank() const { return static_cast<int>(dims_.size()); }
+  const Dim& operator[](int axis) const;  // negative counts from the end; throws GraphError
+  std::span<const Dim> dims() const { return dims_; }
+
+  bool is_static() const;
+  std::vector<std::int64_t> sizes() const;  // throws GraphError where symbolic
+  std::vector<std::int64_t> sizes(const DimValues& values) const;  // as Dim::value(values)
+  Dim element_count() const;
+  std::string text() const;  // "[8, seq, 768]"
+
+  friend bool operator==(const Shape&, const Shape&) = default;
+
+ private:
+  std::vector<Dim> dims_;
+};
+
+enum class Location : std::uint8_t { Host, Device };
+
+// A tensor in memory that somebody else owns. The library writes only through views of outputs.
+struct TensorView {
+  void* data = nullptr;
+  DType dtype = DType::Float32;
+  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> strides;  // in elements; empty means contiguous
+  Location location = Location::Host;
+
+  std::int64_t element_count() const;
+  bool is_contiguous() const;
+};
+
+// A contiguous tensor in host memory.
+class HostTensor {
+ public:
+  HostTensor() = default;
+  HostTensor(DType dtype,
+             std::vector<std::int64_t> shape);  // zeros; throws GraphError on a bad shape
+  // Copies any host view.
+  explicit HostTensor(const TensorView& view);
+
+  DType dtype() const { return dtype_; }
+  const std::vector<std::int64_t>& shape() const { return shape_; }
+  std::int64_t element_count() const;
+  std::span<std::byte> bytes() { return storage_; }
+  std::span<const std::byte> bytes() const { return storage_; }
+  TensorView view();  // valid until this tensor moves or dies
+
+  // The element at a row-major position, converted; floats round to nearest even, and a value that
+  // an integer dtype cannot hold throws GraphError.
+  double at(std::int64_t position) const;
+  void set(std::int64_t position, double value);
+
+  HostTensor cast(DType dtype) const;
+
+ private:
+  DType dtype_ = DType::Float32;
+  std::vector<std::int64_t> shape_;
+  std::vector<std::byte> storage_;
+};
+
+}  // namespace stof
