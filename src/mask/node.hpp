@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -11,9 +13,13 @@
 
 namespace stof::mask {
 
-// Whole numbers that a mask is given (lengths, counts, offsets) stay below this, so that sums and
-// differences of positions fit 32 bits.
+// Lengths, counts and offsets that a mask is given stay within this, so that positions, their sums
+// and their differences fit 32 bits.
 inline constexpr std::int64_t kMaxLength = (std::int64_t{1} << 30) - 1;
+// Of combinations with data, where a mask that occurs twice counts twice: so walking them by
+// recursion and writing them out are safe.
+inline constexpr int kMaxDepth = 256;
+inline constexpr int kMaxParts = 4096;
 
 struct DenseData {
   BitTensor keep;
@@ -40,23 +46,36 @@ struct Combination {
   std::vector<Mask> operands;  // one for Not, else two
 };
 
+// What data says of the attention that it is for.
+struct DataExtent {
+  std::int64_t batch = 1;  // 1 where shared
+  std::int64_t heads = 1;
+  std::optional<std::pair<std::int64_t, std::int64_t>> lengths;  // q_len, kv_len
+};
+
 // The tree behind a Mask, with what is worked out once when it is made.
 struct Node {
   std::variant<Expr, DenseData, BlockData, CsrData, Combination> form;
-
-  std::string digest;
-  std::string text;
+  std::string digest = {};
   bool uses_batch = false;
   bool uses_head = false;
   bool has_captures = false;
-  std::optional<std::pair<std::int64_t, std::int64_t>> lengths;
+  DataExtent data = {};
   int depth = 1;  // of combinations
+  int parts = 1;
 };
 
+// The scalars that a predicate may use.
+const std::map<std::string, ScalarType, std::less<>>& mask_scalars();
+
+// Throw GraphError: a predicate that is none, blocks that do not tile the lengths, operands of other
+// lengths. All else about data is checked where it comes in.
 Mask make_mask(Expr predicate);
 Mask make_mask(DenseData data);
 Mask make_mask(BlockData data);
 Mask make_mask(CsrData data);
 Mask make_mask(Combination combination);
+
+std::string text_of(const Node& node);
 
 }  // namespace stof::mask
