@@ -1,8 +1,10 @@
 #include "contract/contract.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -19,6 +21,15 @@ constexpr std::int64_t kSchema = 1;
 constexpr std::size_t kMaxParameterValues = 64;
 constexpr std::size_t kMaxConfigs = 65536;
 
+constexpr std::array<std::pair<std::string_view, WeightTransform>, 6> kTransforms = {{
+    {"transpose", WeightTransform::Transpose},
+    {"concat", WeightTransform::Concat},
+    {"interleave", WeightTransform::Interleave},
+    {"fold_scale", WeightTransform::FoldScale},
+    {"centre", WeightTransform::Centre},
+    {"colsum", WeightTransform::ColumnSum},
+}};
+
 // Builds a contract field by field; the order matters, because expressions may only use names that
 // are declared above them in this class, wherever they stand in the JSON.
 class ContractReader {
@@ -26,11 +37,13 @@ class ContractReader {
   explicit ContractReader(HeaderValue header) : header_(std::move(header)) {}
 
   TemplateContract read() {
-    header_.expect_fields({"contract", "name", "version", "summary", "ports", "pattern", "dtypes", "launch"},
-                          {"replaces", "escapes", "accumulate", "constraints", "params", "restrictions",
-                           "weights", "workspace", "resources", "cost", "hooks", "deterministic", "tests"});
+    header_.expect_fields(
+        {"contract", "name", "version", "summary", "ports", "pattern", "dtypes", "launch"},
+        {"replaces", "escapes", "accumulate", "constraints", "params", "restrictions", "weights",
+         "workspace", "resources", "cost", "hooks", "deterministic", "tests"});
     if (const HeaderValue schema = header_["contract"]; schema.integer() != kSchema) {
-      schema.fail(fmt::format("schema {} is not known, this version reads {}", schema.integer(), kSchema));
+      schema.fail(
+          fmt::format("schema {} is not known, this version reads {}", schema.integer(), kSchema));
     }
     read_identity();
     read_dtypes();
@@ -63,8 +76,9 @@ class ContractReader {
   DType dtype(const HeaderValue& value) const {
     const auto dtype = dtype_from_name(value.string());
     if (!dtype) {
-      value.fail(fmt::format("'{}' is no dtype: float16, bfloat16, float32, int32, int64, uint8, bool",
-                             value.string()));
+      value.fail(
+          fmt::format("'{}' is no dtype: float16, bfloat16, float32, int32, int64, uint8, bool",
+                      value.string()));
     }
     return *dtype;
   }
@@ -108,7 +122,8 @@ class ContractReader {
         }
       }
       if (step.is_optional && (step.outputs.size() != 1 || step.inputs.empty())) {
-        item.fail("an optional operator has one output and at least one input, which stands for it");
+        item.fail(
+            "an optional operator has one output and at least one input, which stands for it");
       }
       contract_.pattern.push_back(std::move(step));
     }
@@ -128,7 +143,8 @@ class ContractReader {
         value.fail("no step of the pattern reads or writes this port");
       }
       // The first input of an optional operator is there in any case: it stands for the output.
-      port.is_optional = !port.is_output && !read_by_required_.contains(name) && !is_first_input(name);
+      port.is_optional =
+          !port.is_output && !read_by_required_.contains(name) && !is_first_input(name);
       contract_.ports.push_back(std::move(port));
     }
     for (std::size_t i = 0; i < members.size(); ++i) {
@@ -149,12 +165,14 @@ class ContractReader {
   }
 
   static bool is_name(const std::string& text) {
-    return std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+    return std::all_of(text.begin(), text.end(),
+                       [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
   }
 
   bool is_first_input(const std::string& name) const {
-    return std::any_of(contract_.pattern.begin(), contract_.pattern.end(),
-                       [&](const PatternStep& step) { return !step.inputs.empty() && step.inputs[0] == name; });
+    return std::any_of(
+        contract_.pattern.begin(), contract_.pattern.end(),
+        [&](const PatternStep& step) { return !step.inputs.empty() && step.inputs[0] == name; });
   }
 
   void read_port(const HeaderValue& value, Port& port, int depth) {
@@ -162,7 +180,8 @@ class ContractReader {
       value.expect_fields({"like"}, {"may_alias"});
       const HeaderValue like = value["like"];
       if (contract_.find_port(like.string()) == nullptr || depth > 16) {
-        like.fail(fmt::format("'{}' is not a port, or ports are like each other in a circle", like.string()));
+        like.fail(fmt::format("'{}' is not a port, or ports are like each other in a circle",
+                              like.string()));
       }
       Port model;
       read_port(header_["ports"][like.string()], model, depth + 1);
@@ -184,7 +203,8 @@ class ContractReader {
       port.may_alias = alias.string();
       const Port* input = contract_.find_port(port.may_alias);
       if (input == nullptr || input->is_output || !port.is_output) {
-        alias.fail(fmt::format("an output may alias an input, '{}' to '{}' is not that", port.name, port.may_alias));
+        alias.fail(fmt::format("an output may alias an input, '{}' to '{}' is not that", port.name,
+                               port.may_alias));
       }
     }
   }
@@ -229,8 +249,10 @@ class ContractReader {
         pattern.fail(fmt::format("'{}' is written, but it is no port and no step reads it", name));
       }
       const auto& escapes = contract_.escapes;
-      if (read_.contains(name) && is_port && std::find(escapes.begin(), escapes.end(), name) == escapes.end()) {
-        pattern.fail(fmt::format("'{}' is a port that a later step reads: list it in 'escapes'", name));
+      if (read_.contains(name) && is_port &&
+          std::find(escapes.begin(), escapes.end(), name) == escapes.end()) {
+        pattern.fail(
+            fmt::format("'{}' is a port that a later step reads: list it in 'escapes'", name));
       }
     }
   }
@@ -245,10 +267,12 @@ class ContractReader {
     std::size_t configs = 1;
     for (const auto& [name, value] : header_["params"].members()) {
       value.expect_fields({"values", "default"}, {});
-      kernel::ConfigParameter parameter{.name = name, .values = {}, .default_value = value["default"].integer()};
+      kernel::ConfigParameter parameter{
+          .name = name, .values = {}, .default_value = value["default"].integer()};
       const HeaderValue values = value["values"];
       for (const HeaderValue& item : values.items()) {
-        if (std::find(parameter.values.begin(), parameter.values.end(), item.integer()) != parameter.values.end()) {
+        if (std::find(parameter.values.begin(), parameter.values.end(), item.integer()) !=
+            parameter.values.end()) {
           item.fail(fmt::format("{} stands twice", item.integer()));
         }
         parameter.values.push_back(item.integer());
@@ -284,10 +308,6 @@ class ContractReader {
   }
 
   void read_weights() {
-    static const std::map<std::string, WeightTransform, std::less<>> kTransforms = {
-        {"transpose", WeightTransform::Transpose},   {"concat", WeightTransform::Concat},
-        {"interleave", WeightTransform::Interleave}, {"fold_scale", WeightTransform::FoldScale},
-        {"centre", WeightTransform::Centre},         {"colsum", WeightTransform::ColumnSum}};
     if (!header_.has("weights")) {
       return;
     }
@@ -295,11 +315,13 @@ class ContractReader {
       item.expect_fields({"port", "transform"}, {"with"});
       WeightRequest request;
       request.port = input_port(item["port"]);
-      const auto found = kTransforms.find(item["transform"].string());
+      const std::string transform = item["transform"].string();
+      const auto* found = std::find_if(kTransforms.begin(), kTransforms.end(),
+                                       [&](const auto& entry) { return entry.first == transform; });
       if (found == kTransforms.end()) {
         item["transform"].fail(fmt::format(
             "'{}' is no transform: transpose, concat, interleave, fold_scale, centre, colsum",
-            item["transform"].string()));
+            transform));
       }
       request.transform = found->second;
       if (item.has("with")) {
@@ -360,9 +382,11 @@ class ContractReader {
     for (const HeaderValue& item : launch["arguments"].items()) {
       const std::string text = item.string();
       if (text == "workspace") {
-        contract_.launch.arguments.push_back({.kind = ArgumentKind::Workspace});
+        contract_.launch.arguments.push_back(
+            {.kind = ArgumentKind::Workspace, .port = {}, .value = 0});
       } else if (contract_.find_port(text) != nullptr) {
-        contract_.launch.arguments.push_back({.kind = ArgumentKind::Port, .port = text});
+        contract_.launch.arguments.push_back(
+            {.kind = ArgumentKind::Port, .port = text, .value = 0});
       } else {
         contract_.launch.arguments.push_back(
             {.kind = ArgumentKind::Scalar, .port = {}, .value = parse(item)});
@@ -371,7 +395,8 @@ class ContractReader {
     }
     for (const Port& port : contract_.ports) {
       if (!passed.contains(port.name)) {
-        launch["arguments"].fail(fmt::format("the port '{}' is not passed to the kernel", port.name));
+        launch["arguments"].fail(
+            fmt::format("the port '{}' is not passed to the kernel", port.name));
       }
     }
   }
@@ -453,7 +478,8 @@ class ContractReader {
 }  // namespace
 
 const Port* TemplateContract::find_port(std::string_view port) const {
-  const auto found = std::find_if(ports.begin(), ports.end(), [&](const Port& p) { return p.name == port; });
+  const auto found =
+      std::find_if(ports.begin(), ports.end(), [&](const Port& p) { return p.name == port; });
   return found == ports.end() ? nullptr : &*found;
 }
 

@@ -36,8 +36,8 @@ struct PatternAttribute {
   std::optional<double> value;  // the operator must have this one; else it binds attr.<name>
 };
 
-// One operator of the pattern: outputs = op(inputs; attributes). An optional one may be absent from the
-// graph; its first input then stands for its output.
+// One operator of the pattern: outputs = op(inputs; attributes). An optional one may be absent from
+// the graph; its first input then stands for its output.
 struct PatternStep {
   std::vector<std::string> outputs;
   std::string op;
@@ -46,7 +46,14 @@ struct PatternStep {
   std::vector<PatternAttribute> attributes;
 };
 
-enum class WeightTransform : std::uint8_t { Transpose, Concat, Interleave, FoldScale, Centre, ColumnSum };
+enum class WeightTransform : std::uint8_t {
+  Transpose,
+  Concat,
+  Interleave,
+  FoldScale,
+  Centre,
+  ColumnSum
+};
 
 struct WeightRequest {
   std::string port;
@@ -103,7 +110,7 @@ struct TemplateContract {
   std::vector<std::string> escapes;  // inner values that are written as well
   std::map<std::string, std::vector<DType>> dtypes;
   DType accumulate = DType::Float32;
-  std::vector<Constraint> constraints;   // over dim, attr, size, device
+  std::vector<Constraint> constraints;  // over dim, attr, size, device
   std::vector<kernel::ConfigParameter> params;
   std::vector<Constraint> restrictions;  // over param as well
   std::vector<WeightRequest> weights;
@@ -118,8 +125,8 @@ struct TemplateContract {
   const Port* find_port(std::string_view name) const;
 };
 
-// Reads the JSON header in the first comment of a template. Throws TemplateError at the very place in
-// the file; unknown fields and names are errors.
+// Reads the JSON header in the first comment of a template. Throws TemplateError at the very place
+// in the file; unknown fields and names are errors.
 TemplateContract parse_contract(const std::string& file, std::string_view text);
 
 // True if the template opens with a comment that holds a header. Parts and macros have none.

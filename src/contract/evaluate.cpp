@@ -13,8 +13,9 @@ namespace stof::contract {
 
 namespace {
 
-constexpr std::int64_t kMaxExtent = 0x7fffffff;  // of a grid; CUDA's own limits on y and z are 65535
-constexpr std::int64_t kMaxThreads = 1024;       // of a block
+constexpr std::int64_t kMaxExtent =
+    0x7fffffff;                             // of a grid; CUDA's own limits on y and z are 65535
+constexpr std::int64_t kMaxThreads = 1024;  // of a block
 
 expr::Value attribute_value(const PatternAttribute& attribute, double value) {
   switch (attribute.type) {
@@ -62,13 +63,14 @@ class LaunchEvaluator {
     geometry.grid = extents("grid", contract_.launch.grid);
     geometry.block = extents("block", contract_.launch.block);
     geometry.cluster = extents("cluster", contract_.launch.cluster);
-    geometry.shared_bytes = in_range("shared_bytes", contract_.resources.shared_bytes, 0, kMaxExtent);
+    geometry.shared_bytes =
+        in_range("shared_bytes", contract_.resources.shared_bytes, 0, kMaxExtent);
     geometry.workspace_bytes = in_range("workspace", contract_.workspace.bytes, 0, INT64_MAX);
     const std::int64_t threads = geometry.block[0] * geometry.block[1] * geometry.block[2];
     if (threads > kMaxThreads) {
-      throw GraphError(fmt::format("contract {}: a block of {} x {} x {} has {} threads, the most is {}",
-                                   contract_.name, geometry.block[0], geometry.block[1],
-                                   geometry.block[2], threads, kMaxThreads));
+      throw GraphError(fmt::format(
+          "contract {}: a block of {} x {} x {} has {} threads, the most is {}", contract_.name,
+          geometry.block[0], geometry.block[1], geometry.block[2], threads, kMaxThreads));
     }
     return geometry;
   }
@@ -120,7 +122,8 @@ std::optional<std::string> violated_constraint(const TemplateContract& contract,
   return std::nullopt;
 }
 
-std::vector<kernel::KernelConfig> allowed_configs(const TemplateContract& contract, ContractScope scope) {
+std::vector<kernel::KernelConfig> allowed_configs(const TemplateContract& contract,
+                                                  ContractScope scope) {
   std::vector<kernel::KernelConfig> configs{{}};
   for (const kernel::ConfigParameter& parameter : contract.params) {
     std::vector<kernel::KernelConfig> longer;
@@ -136,9 +139,10 @@ std::vector<kernel::KernelConfig> allowed_configs(const TemplateContract& contra
   std::erase_if(configs, [&](const kernel::KernelConfig& config) {
     scope.config = config;
     const expr::Bindings values = bindings(contract, scope);
-    return !std::all_of(contract.restrictions.begin(), contract.restrictions.end(), [&](const Constraint& restriction) {
-      return expr::evaluate_truth(restriction.condition, values);
-    });
+    return !std::all_of(contract.restrictions.begin(), contract.restrictions.end(),
+                        [&](const Constraint& restriction) {
+                          return expr::evaluate_truth(restriction.condition, values);
+                        });
   });
   return configs;
 }
@@ -153,7 +157,8 @@ WorkEstimate evaluate_cost(const TemplateContract& contract, const ContractScope
           .bytes = static_cast<double>(expr::evaluate_integer(contract.cost.bytes, values))};
 }
 
-std::vector<expr::Value> scalar_arguments(const TemplateContract& contract, const ContractScope& scope) {
+std::vector<expr::Value> scalar_arguments(const TemplateContract& contract,
+                                          const ContractScope& scope) {
   const expr::Bindings values = bindings(contract, scope);
   std::vector<expr::Value> arguments;
   for (const Argument& argument : contract.launch.arguments) {

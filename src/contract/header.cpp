@@ -80,14 +80,15 @@ struct HeaderDocument {
   std::string file;
   std::string text;  // of the whole template
   HeaderRange range;
-  json root;
+  std::unique_ptr<const json> root;
 
   [[noreturn]] void fail(std::size_t offset, const std::string& message) const {
     offset = std::min(offset, text.size());
     const std::size_t newline = offset == 0 ? std::string::npos : text.rfind('\n', offset - 1);
     const std::size_t line_begin = newline == std::string::npos ? 0 : newline + 1;
     const std::size_t line_end = std::min(text.find('\n', offset), text.size());
-    const auto line = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(offset), '\n');
+    const auto line =
+        std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(offset), '\n');
     throw TemplateError(file, static_cast<int>(line) + 1, static_cast<int>(offset - line_begin) + 1,
                         message, text.substr(line_begin, line_end - line_begin));
   }
@@ -107,7 +108,8 @@ namespace {
 // Parses the header; a key that comes twice in one object is an error, which plain JSON would hide.
 json parse_json(const HeaderDocument& document) {
   const std::string_view body =
-      std::string_view(document.text).substr(document.range.begin, document.range.end - document.range.begin);
+      std::string_view(document.text)
+          .substr(document.range.begin, document.range.end - document.range.begin);
   std::vector<std::set<std::string>> keys;
   std::string repeated;
   const auto watch = [&](int depth, json::parse_event_t event, const json& value) {
@@ -119,7 +121,8 @@ json parse_json(const HeaderDocument& document) {
       repeated = value;
     }
     if (depth > kMaxDepth) {
-      document.fail(document.range.begin, fmt::format("the header nests deeper than {} levels", kMaxDepth));
+      document.fail(document.range.begin,
+                    fmt::format("the header nests deeper than {} levels", kMaxDepth));
     }
     return true;
   };
@@ -127,13 +130,15 @@ json parse_json(const HeaderDocument& document) {
   try {
     root = json::parse(body, watch);
   } catch (const json::parse_error& error) {
-    std::string reason = error.what();  // "[json.exception…] parse error at line 1, column 2: reason"
+    std::string reason =
+        error.what();  // "[json.exception…] parse error at line 1, column 2: reason"
     reason.erase(0, reason.find(": ") == std::string::npos ? 0 : reason.find(": ") + 2);
     document.fail(document.range.begin + (error.byte == 0 ? 0 : error.byte - 1),
                   fmt::format("the header is not JSON: {}", reason));
   }
   if (!repeated.empty()) {
-    document.fail(document.range.begin, fmt::format("the header has the field '{}' twice in one object", repeated));
+    document.fail(document.range.begin,
+                  fmt::format("the header has the field '{}' twice in one object", repeated));
   }
   return root;
 }
@@ -162,10 +167,12 @@ HeaderValue HeaderValue::read(const std::string& file, std::string_view text) {
   document->text = text;
   document->range = find_header(text);
   if (document->range.begin == document->range.end) {
-    document->fail(0, "a template opens with a comment that holds its JSON header: {# {\"contract\": 1, …} #}");
+    document->fail(
+        0,
+        "a template opens with a comment that holds its JSON header: {# {\"contract\": 1, …} #}");
   }
-  document->root = parse_json(*document);
-  const json* root = &document->root;
+  document->root = std::make_unique<const json>(parse_json(*document));
+  const json* root = document->root.get();
   return {std::move(document), root, {}};
 }
 
@@ -257,12 +264,14 @@ std::string HeaderValue::identifier() const {
 }
 
 bool HeaderValue::is_integer() const {
-  return json_->is_number_integer() && (!json_->is_number_unsigned() || json_->get<std::uint64_t>() <= INT64_MAX);
+  return json_->is_number_integer() &&
+         (!json_->is_number_unsigned() || json_->get<std::uint64_t>() <= INT64_MAX);
 }
 
 std::int64_t HeaderValue::integer() const {
   if (!is_integer()) {
-    fail(fmt::format("expected a 64-bit integer, found {}", json_->is_number() ? json_->dump() : json_->type_name()));
+    fail(fmt::format("expected a 64-bit integer, found {}",
+                     json_->is_number() ? json_->dump() : json_->type_name()));
   }
   return json_->get<std::int64_t>();
 }

@@ -16,8 +16,8 @@ namespace stof::contract {
 
 struct HeaderDocument;
 
-// A value inside the JSON header of a template that knows where it stands, so that every error names
-// file, line and column. What does not fit throws TemplateError.
+// A value inside the JSON header of a template that knows where it stands, so that every error
+// names file, line and column. What does not fit throws TemplateError.
 class HeaderValue {
  public:
   // The whole header of a template's text.
@@ -29,8 +29,9 @@ class HeaderValue {
   bool has(std::string_view field) const;
   HeaderValue operator[](std::string_view field) const;
 
-  std::vector<HeaderValue> items() const;                              // of an array
-  std::vector<std::pair<std::string, HeaderValue>> members() const;  // of an object, in order of name
+  std::vector<HeaderValue> items() const;  // of an array
+  std::vector<std::pair<std::string, HeaderValue>> members()
+      const;  // of an object, in order of name
 
   std::string string() const;
   std::string identifier() const;  // a string that is [A-Za-z_][A-Za-z0-9_]*
@@ -55,7 +56,8 @@ class HeaderValue {
   std::vector<std::string> path_;
 };
 
-// Where the header lies in a template: the offsets of its "{" and of the "#}" behind it; or nothing.
+// Where the header lies in a template: the offsets of its "{" and of the "#}" behind it; or
+// nothing.
 struct HeaderRange {
   std::size_t begin = 0;
   std::size_t end = 0;

@@ -11,7 +11,8 @@
 namespace stof::contract {
 
 // A full header: a residual added, then an RMS norm, and the sum written as well.
-inline const char* const kFullHeader = R"({ "contract": 1, "name": "rms_norm_residual", "version": 3, "summary": "y = rms_norm(x + r) * gain",
+inline const char* const kFullHeader =
+    R"json({ "contract": 1, "name": "rms_norm_residual", "version": 3, "summary": "y = rms_norm(x + r) * gain",
   "ports": { "x": {"shape": ["tokens", "hidden"], "dtype": "T"}, "r": {"like": "x"},
              "gain": {"shape": ["hidden"], "dtype": "T"},
              "sum": {"like": "x", "may_alias": "r"}, "y": {"like": "x"} },
@@ -28,7 +29,7 @@ inline const char* const kFullHeader = R"({ "contract": 1, "name": "rms_norm_res
               "arguments": ["x", "r", "gain", "sum", "y", "workspace", "dim.tokens", "attr.epsilon"] },
   "cost": { "flops": "6 * dim.tokens * dim.hidden", "bytes": "4 * dim.tokens * dim.hidden * size.T" },
   "hooks": {"epilogue": "y"}, "deterministic": true,
-  "tests": [{"tokens": 1, "hidden": 8}, {"tokens": 333, "hidden": 1000}] })";
+  "tests": [{"tokens": 1, "hidden": 8}, {"tokens": 333, "hidden": 1000}] })json";
 
 inline nlohmann::json full_header() {
   return nlohmann::json::parse(kFullHeader);

@@ -85,15 +85,19 @@ struct Fault {
 
 const std::vector<Fault> kFaults = {
     {"/contract", 2, "contract: schema 2 is not known, this version reads 1"},
-    {"/name", "rms norm", "name: 'rms norm' is not a name: letters, digits and underscores, no digit first"},
+    {"/name", "rms norm",
+     "name: 'rms norm' is not a name: letters, digits and underscores, no digit first"},
     {"/version", 0, "version: a version is at least 1, found 0"},
     {"/version", 1.5, "version: expected a 64-bit integer, found 1.5"},
     {"/summary", 7, "summary: expected a string, found number"},
     {"/colour", 1,
-     "colour: unknown field; known are contract, name, version, summary, ports, pattern, dtypes, launch, "
-     "replaces, escapes, accumulate, constraints, params, restrictions, weights, workspace, resources, cost, "
+     "colour: unknown field; known are contract, name, version, summary, ports, pattern, dtypes, "
+     "launch, "
+     "replaces, escapes, accumulate, constraints, params, restrictions, weights, workspace, "
+     "resources, cost, "
      "hooks, deterministic, tests"},
-    {"/dtypes/T/0", "float8", "dtypes.T.0: 'float8' is no dtype: float16, bfloat16, float32, int32, int64, uint8, bool"},
+    {"/dtypes/T/0", "float8",
+     "dtypes.T.0: 'float8' is no dtype: float16, bfloat16, float32, int32, int64, uint8, bool"},
     {"/dtypes/T", json::array(), "dtypes.T: a dtype symbol needs at least one dtype"},
     {"/dtypes/int32", {"int32"}, "dtypes.int32: a dtype symbol may not be called like a dtype"},
     {"/pattern", json::array(), "pattern: a pattern has at least one operator"},
@@ -109,23 +113,36 @@ const std::vector<Fault> kFaults = {
      "pattern: 'q' is read, but it is no port and no step writes it"},
     {"/pattern/1", "y, q = rms_norm(sum, gain; epsilon)",
      "pattern: 'q' is written, but it is no port and no step reads it"},
-    {"/escapes", json::array(), "pattern: 'sum' is a port that a later step reads: list it in 'escapes'"},
+    {"/escapes", json::array(),
+     "pattern: 'sum' is a port that a later step reads: list it in 'escapes'"},
     {"/escapes", {"y"}, "escapes.0: 'y' is not a port that one step writes and another reads"},
-    {"/ports/r", {{"like", "q"}}, "ports.r.like: 'q' is not a port, or ports are like each other in a circle"},
-    {"/ports/x", {{"like", "r"}}, "ports.x.like: 'r' is not a port, or ports are like each other in a circle"},
+    {"/ports/r",
+     {{"like", "q"}},
+     "ports.r.like: 'q' is not a port, or ports are like each other in a circle"},
+    {"/ports/x",
+     {{"like", "r"}},
+     "ports.x.like: 'r' is not a port, or ports are like each other in a circle"},
     {"/ports/x/dtype", "U", "ports.x.dtype: 'U' is neither a dtype nor a symbol of 'dtypes'"},
     {"/ports/x/shape/0", 0, "ports.x.shape.0: an extent is at least 1, found 0"},
     {"/ports/x/shape/0", true, "ports.x.shape.0: expected a string, found boolean"},
-    {"/ports/sum/may_alias", "y", "ports.sum.may_alias: an output may alias an input, 'sum' to 'y' is not that"},
+    {"/ports/sum/may_alias", "y",
+     "ports.sum.may_alias: an output may alias an input, 'sum' to 'y' is not that"},
     {"/constraints/0", "dim.hidden % 8", "constraints.0: expected a condition, found an integer"},
     {"/params/rows_per_block/default", 3, "params.rows_per_block.default: 3 is none of the values"},
     {"/params/rows_per_block/values", {1, 1}, "params.rows_per_block.values.1: 1 stands twice"},
-    {"/weights", {{{"port", "y"}, {"transform", "transpose"}}}, "weights.0.port: 'y' is not an input port"},
-    {"/weights", {{{"port", "gain"}, {"transform", "flip"}}},
-     "weights.0.transform: 'flip' is no transform: transpose, concat, interleave, fold_scale, centre, colsum"},
-    {"/workspace/bytes", "attr.epsilon", "workspace.bytes: expected an integer expression, found a float"},
+    {"/weights",
+     {{{"port", "y"}, {"transform", "transpose"}}},
+     "weights.0.port: 'y' is not an input port"},
+    {"/weights",
+     {{{"port", "gain"}, {"transform", "flip"}}},
+     "weights.0.transform: 'flip' is no transform: transpose, concat, interleave, fold_scale, "
+     "centre, colsum"},
+    {"/workspace/bytes", "attr.epsilon",
+     "workspace.bytes: expected an integer expression, found a float"},
     {"/launch/grid", json::array(), "launch.grid: one to three extents, found 0"},
-    {"/launch/arguments", {"x", "r", "gain", "sum"}, "launch.arguments: the port 'y' is not passed to the kernel"},
+    {"/launch/arguments",
+     {"x", "r", "gain", "sum"},
+     "launch.arguments: the port 'y' is not passed to the kernel"},
     {"/hooks/epilogue", "x", "hooks.epilogue: no step writes 'x'"},
     {"/tests/0", {{"rows", 1}}, "tests.0.rows: no port has a dim 'rows'"},
     {"/tests/0", {{"tokens", 0}}, "tests.0.tokens: a dim is at least 1, found 0"},
@@ -140,7 +157,8 @@ TEST_CASE("each fault has its own error") {
     CAPTURE(fault.pointer);
     CHECK(error_of(header) == fault.error);
   }
-  for (const char* field : {"contract", "name", "version", "summary", "ports", "pattern", "dtypes", "launch"}) {
+  for (const char* field :
+       {"contract", "name", "version", "summary", "ports", "pattern", "dtypes", "launch"}) {
     json header = full_header();
     header.erase(field);
     CHECK(error_of(header) == std::string("the header: the field '") + field + "' is missing");

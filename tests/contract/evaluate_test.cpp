@@ -72,7 +72,8 @@ TEST_CASE("restrictions cut the settings, and the default is first of none") {
   for (const kernel::KernelConfig& config : configs) {
     CHECK(config.at("threads_per_row") * config.at("rows_per_block") <= 256);
   }
-  CHECK(default_config(contract) == kernel::KernelConfig{{"rows_per_block", 1}, {"threads_per_row", 128}});
+  CHECK(default_config(contract) ==
+        kernel::KernelConfig{{"rows_per_block", 1}, {"threads_per_row", 128}});
 }
 
 TEST_CASE("a launch that CUDA would refuse is an error here") {
@@ -82,7 +83,8 @@ TEST_CASE("a launch that CUDA would refuse is an error here") {
   ContractScope scope = scope_of(contract);
   scope.dims["tokens"] = 0;
   CHECK(launch_error(contract, scope) ==
-        "contract rms_norm_residual: grid[0] = dim.tokens / param.rows_per_block is 0, the least is 1");
+        "contract rms_norm_residual: grid[0] = dim.tokens / param.rows_per_block is 0, the least "
+        "is 1");
   scope.dims = {{"tokens", 1}, {"hidden", 65536}};
   CHECK(launch_error(contract, scope) ==
         "contract rms_norm_residual: grid[1] = dim.hidden is 65536, the most is 65535");

@@ -32,11 +32,13 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 
 TEST_CASE("the header is the first comment, with or without whitespace control") {
   const std::string header = kFullHeader;
-  for (const std::string text : {"{# " + header + " #}\ncode", "{#" + header + "#}", "{#-\n" + header + "\n-#}"}) {
+  for (const std::string& text :
+       {"{# " + header + " #}\ncode", "{#" + header + "#}", "{#-\n" + header + "\n-#}"}) {
     CHECK(has_contract(text));
     CHECK(parse_contract("f", text).name == "rms_norm_residual");
   }
-  for (const char* text : {"", "{", "{#", "{# a comment #}", " {# {} #}", "{# {", "{% macro f() %}{% endmacro %}"}) {
+  for (const char* text :
+       {"", "{", "{#", "{# a comment #}", " {# {} #}", "{# {", "{% macro f() %}{% endmacro %}"}) {
     CHECK_FALSE(has_contract(text));
   }
   CHECK(error_in("code").text ==
@@ -48,12 +50,13 @@ TEST_CASE("an error stands at the very value, and in an expression at the very c
   const std::string header = std::string("{# ") + kFullHeader + " #}\n";
 
   const Where value = error_in(replaced(header, "\"default\": 128", "\"default\": 100"));
-  CHECK(value.line == 7);
-  CHECK(value.column == 75);
-  CHECK(value.text.find("norm.cu.jinja:7:75: params.threads_per_row.default: 100 is none of the values") == 0);
+  CHECK(value.line == 8);
+  CHECK(value.column == 76);
+  CHECK(value.text.find(
+            "norm.cu.jinja:8:76: params.threads_per_row.default: 100 is none of the values") == 0);
 
   const Where name = error_in(replaced(header, "dim.hidden <= 16384", "dim.hidden <= dim.width"));
-  CHECK(name.line == 6);
+  CHECK(name.line == 7);
   const std::string line = name.text.substr(name.text.find('\n') + 1);
   CHECK(line[static_cast<std::size_t>(name.column) + 1] == 'd');  // of dim.width, behind two blanks
   CHECK(line.substr(static_cast<std::size_t>(name.column) + 1, 9) == "dim.width");
@@ -65,16 +68,17 @@ TEST_CASE("what is not JSON, or hides something, is refused") {
   CHECK(comma.line == 2);
   CHECK(comma.text.find("the header is not JSON: ") != std::string::npos);
 
-  CHECK(error_in("{# {\"contract\": 1, \"contract\": 1} #}").text.find("the header has the field 'contract' twice") !=
-        std::string::npos);
+  CHECK(error_in("{# {\"contract\": 1, \"contract\": 1} #}")
+            .text.find("the header has the field 'contract' twice") != std::string::npos);
   const std::string deep = std::string(100000, '[') + std::string(100000, ']');
-  CHECK(error_in("{# {\"contract\": " + deep + "} #}").text.find("the header nests deeper than 16 levels") !=
-        std::string::npos);
+  CHECK(error_in("{# {\"contract\": " + deep + "} #}")
+            .text.find("the header nests deeper than 16 levels") != std::string::npos);
 }
 
 TEST_CASE("names with escapes and strings with brackets do not confuse positions") {
-  const Where error = error_in("{# {\"a\\\"}]\": [\"]}\", {}], \"contract\": 9, \"name\": 1, \"version\": 1, "
-                               "\"summary\": 1, \"ports\": 1, \"pattern\": 1, \"dtypes\": 1, \"launch\": 1} #}");
+  const Where error = error_in(
+      "{# {\"a\\\"}]\": [\"]}\", {}], \"contract\": 9, \"name\": 1, \"version\": 1, "
+      "\"summary\": 1, \"ports\": 1, \"pattern\": 1, \"dtypes\": 1, \"launch\": 1} #}");
   CHECK(error.column == 14);
   CHECK(error.text.find("a\"}]: unknown field") != std::string::npos);
 }
