@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -90,10 +91,10 @@ struct Output {
 
 // A graph as plain data. Operators stand in topological order.
 struct Ir {
-  std::uint64_t uid = 0;  // which handles belong to it; copies keep it
   std::string name;
   std::map<std::string, Dim> dims;
   std::vector<std::shared_ptr<const Value>> values;
+  std::map<std::string, int, std::less<>> ids;  // name of a value -> its id
   std::vector<Operator> operators;
   std::vector<Output> outputs;
   std::map<std::string, int> captures;  // what Graph::capture handed out: name -> id of the value

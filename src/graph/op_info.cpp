@@ -247,4 +247,16 @@ int input_or_none(const Operator& op, int position) {
   return at < op.inputs.size() ? op.inputs[at] : -1;
 }
 
+std::vector<stof::Dim> attribute_extents(const Operator& op) {
+  std::vector<stof::Dim> extents;
+  for (const auto& [name, attribute] : op.attributes) {
+    if (const auto* dim = std::get_if<stof::Dim>(&attribute)) {
+      extents.push_back(*dim);
+    } else if (const auto* shape = std::get_if<stof::Shape>(&attribute)) {
+      extents.insert(extents.end(), shape->dims().begin(), shape->dims().end());
+    }
+  }
+  return extents;
+}
+
 }  // namespace stof::graph

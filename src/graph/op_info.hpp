@@ -96,4 +96,7 @@ const T& attribute(const Operator& op, std::string_view attribute_name) {
 // The value at an input, -1 where the operator has none there.
 int input_or_none(const Operator& op, int position);
 
+// The extents that stand in its attributes.
+std::vector<Dim> attribute_extents(const Operator& op);
+
 }  // namespace stof::graph
