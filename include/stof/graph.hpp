@@ -125,8 +125,8 @@ class Graph {
 
   const std::string& name() const;
 
-  // A symbolic extent with its inclusive range. The same name must have the same range, also where a
-  // shape brings a Dim::symbol.
+  // A symbolic extent with its inclusive range. The same name must have the same range, also where
+  // a shape brings a Dim::symbol.
   Dim dim(const std::string& name, std::int64_t min, std::int64_t max);
 
   // Names are unique among inputs and weights, 1 to 256 printable ASCII characters; outputs have
@@ -217,8 +217,8 @@ class Graph {
   // Schema version, operators, masks and scores as text; data of masks and tables by digest.
   struct Saved;
   Saved to_json() const;
-  // Throws GraphError that names the place in the JSON, such as /operators/3/inputs/0, what is wrong
-  // there and what was expected.
+  // Throws GraphError that names the place in the JSON, such as /operators/3/inputs/0, what is
+  // wrong there and what was expected.
   static Graph from_json(std::string_view json, const std::map<std::string, HostTensor>& data = {});
 
   std::string dump() const;  // one line an operator, for people

@@ -21,7 +21,8 @@ std::string quoted(std::string_view name) {
   std::string text;
   for (const char c : name.substr(0, 40)) {
     const bool is_printable = c >= ' ' && c <= '~';
-    text += is_printable ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    text +=
+        is_printable ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
   }
   return fmt::format("\"{}\"{}", text, name.size() > 40 ? "..." : "");
 }
@@ -33,9 +34,9 @@ std::map<std::string, Dim> symbols_of(const Ir& ir, std::string_view what, const
       const auto known = ir.dims.find(name);
       const Dim symbol = Dim::symbol(name, range.first, range.second);
       if (known != ir.dims.end() && !(known->second == symbol)) {
-        throw GraphError(fmt::format("{}: dim {} has the range [{}, {}] here, [{}, {}] in this graph",
-                                     what, name, range.first, range.second, known->second.min(),
-                                     known->second.max()));
+        throw GraphError(
+            fmt::format("{}: dim {} has the range [{}, {}] here, [{}, {}] in this graph", what,
+                        name, range.first, range.second, known->second.min(), known->second.max()));
       }
       found.emplace(name, symbol);
     }
@@ -61,7 +62,7 @@ int push(Ir& ir, Value value) {
 }  // namespace
 
 int append_value(Ir& ir, Value value) {
-  const std::string_view role = value.role == ValueRole::Weight ? "weight" : "input";
+  const std::string_view role = name(value.role);
   check_name(role, value.name);
   const std::string what = fmt::format("{} {}", role, value.name);
   if (ir.ids.contains(value.name)) {
@@ -84,10 +85,10 @@ std::vector<int> append(Ir& ir, Operator op, std::span<const std::string> names)
   for (std::size_t i = 0; i < types.size(); ++i) {
     STOF_CHECK(names.empty() || !ir.ids.contains(names[i])) << names[i];
     op.outputs[i] = push(ir, {.name = names.empty() ? result_name(ir, op.kind) : names[i],
-                                   .shape = types[i].shape,
-                                   .dtype = types[i].dtype,
-                                   .role = ValueRole::Result,
-                                   .producer = static_cast<int>(ir.operators.size())});
+                              .shape = types[i].shape,
+                              .dtype = types[i].dtype,
+                              .role = ValueRole::Result,
+                              .producer = static_cast<int>(ir.operators.size())});
   }
   ir.operators.push_back(std::move(op));
   return ir.operators.back().outputs;
@@ -108,8 +109,7 @@ void append_output(Ir& ir, const std::string& name, int value) {
 
 void check_complete(const Ir& ir) {
   if (ir.outputs.empty()) {
-    throw GraphError(
-        fmt::format("graph {}: it has no output; Graph::output names one", ir.name));
+    throw GraphError(fmt::format("graph {}: it has no output; Graph::output names one", ir.name));
   }
 }
 
@@ -120,12 +120,10 @@ void declare_dims(Ir& ir, std::string_view what, const Shape& shape) {
 }
 
 void check_name(std::string_view what, std::string_view name) {
-  const bool is_printable =
-      std::ranges::all_of(name, [](char c) { return c >= ' ' && c <= '~'; });
+  const bool is_printable = std::ranges::all_of(name, [](char c) { return c >= ' ' && c <= '~'; });
   if (name.empty() || name.size() > kMaxNameLength || !is_printable) {
-    throw GraphError(
-        fmt::format("{}: the name {} is not 1 to {} printable ASCII characters", what,
-                    quoted(name), kMaxNameLength));
+    throw GraphError(fmt::format("{}: the name {} is not 1 to {} printable ASCII characters", what,
+                                 quoted(name), kMaxNameLength));
   }
 }
 

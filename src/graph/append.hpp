@@ -8,15 +8,15 @@
 #include "graph/infer.hpp"
 #include "graph/ir.hpp"
 
-// How a graph grows. Each call throws GraphError and leaves the graph as it was where something does
-// not fit.
+// How a graph grows. Each call throws GraphError and leaves the graph as it was where something
+// does not fit.
 namespace stof::graph {
 
-// Adds an input or weight; its id.
+// Adds an input or weight, or a result that an operator is yet to be given; its id.
 int append_value(Ir& ir, Value value);
 
-// Adds an operator that reads values of the graph; the ids of its results, as many as op.outputs has
-// entries. They take the given names, else those of their operator and a number.
+// Adds an operator that reads values of the graph; the ids of its results, as many as op.outputs
+// has entries. They take the given names, else those of their operator and a number.
 std::vector<int> append(Ir& ir, Operator op, std::span<const std::string> names = {});
 // The same where there is one result.
 int append_one(Ir& ir, Operator op);

@@ -143,8 +143,7 @@ Tensor Graph::cast(const Tensor& x, DType dtype) {
   return append_one({.kind = OpKind::Cast, .attributes = {{"dtype", dtype}}}, {x});
 }
 
-Tensor Graph::layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta,
-                         double epsilon) {
+Tensor Graph::layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double epsilon) {
   return append_one({.kind = OpKind::LayerNorm, .attributes = {{"epsilon", epsilon}}},
                     {x, gamma, beta});
 }
@@ -176,8 +175,8 @@ Tensor Graph::embedding(const Tensor& table, const Tensor& ids) {
 Tensor Graph::rotary(const Tensor& x, const RotaryOptions& options, const Tensor& positions) {
   const bool has_head_dim = x && x.shape().rank() == 4;
   if (options.rotary_dim == 0 && has_head_dim && !x.shape()[3].is_static()) {
-    throw GraphError(fmt::format("rotary: head_dim of x {} is symbolic, so rotary_dim must be given",
-                                 x.shape().text()));
+    throw GraphError(fmt::format(
+        "rotary: head_dim of x {} is symbolic, so rotary_dim must be given", x.shape().text()));
   }
   const std::int64_t rotary_dim =
       options.rotary_dim == 0 && has_head_dim ? x.shape()[3].value() : options.rotary_dim;

@@ -30,13 +30,14 @@ double scale_of(const AttentionOptions& options, const Tensor& q) {
   }
   const Dim& head_dim = q.shape()[3];
   if (!head_dim.is_static()) {
-    throw GraphError(fmt::format(
-        "attention: head_dim of q {} is symbolic, so scale must be given", q.shape().text()));
+    throw GraphError(fmt::format("attention: head_dim of q {} is symbolic, so scale must be given",
+                                 q.shape().text()));
   }
   return head_dim.value() > 0 ? 1.0 / std::sqrt(static_cast<double>(head_dim.value())) : 1.0;
 }
 
-void bind_captures(const graph::Ir& ir, Operator& op, std::string_view what, const Expr& expression) {
+void bind_captures(const graph::Ir& ir, Operator& op, std::string_view what,
+                   const Expr& expression) {
   for (const auto& [name, capture] : expr::names_used(expression).captures) {
     const auto found = ir.captures.find(name);
     if (found == ir.captures.end()) {

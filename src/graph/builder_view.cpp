@@ -55,9 +55,9 @@ void take_rank(std::string_view op, const Tensor& x, int rank, std::string_view 
 }  // namespace
 
 Tensor Graph::reshape(const Tensor& x, const Shape& shape) {
-  return append_one({.kind = OpKind::Reshape,
-                     .attributes = {{"shape", x ? resolve_extent(x, shape) : shape}}},
-                    {x});
+  return append_one(
+      {.kind = OpKind::Reshape, .attributes = {{"shape", x ? resolve_extent(x, shape) : shape}}},
+      {x});
 }
 
 Tensor Graph::transpose(const Tensor& x, std::span<const int> permutation) {
@@ -89,9 +89,8 @@ Tensor Graph::split_heads(const Tensor& x, std::int64_t heads) {
   take_rank("split_heads", x, 3, "[batch, seq, heads * head_dim]");
   const Shape& shape = x.shape();
   if (heads < 1 || !shape[2].divisible_by(heads)) {
-    throw GraphError(
-        fmt::format("split_heads: {} heads do not divide the {} channels of x {}", heads,
-                    shape[2].text(), shape.text()));
+    throw GraphError(fmt::format("split_heads: {} heads do not divide the {} channels of x {}",
+                                 heads, shape[2].text(), shape.text()));
   }
   return transpose(reshape(x, {shape[0], shape[1], heads, shape[2] / heads}), {0, 2, 1, 3});
 }
@@ -110,14 +109,14 @@ QkvHeads Graph::split_qkv(const Tensor& x, const SplitHeads& options) {
   const std::int64_t heads = options.heads;
   const std::int64_t kv_heads = options.kv_heads == 0 ? heads : options.kv_heads;
   if (heads < 1 || heads > kMaxHeads || kv_heads < 1 || heads % kv_heads != 0) {
-    throw GraphError(
-        fmt::format("split_qkv: {} kv_heads do not divide {} heads", kv_heads, heads));
+    throw GraphError(fmt::format("split_qkv: {} kv_heads do not divide {} heads", kv_heads, heads));
   }
   const Dim& channels = x.shape()[2];
   const std::int64_t all_heads = heads + 2 * kv_heads;
   if (!channels.divisible_by(all_heads)) {
-    throw GraphError(fmt::format("split_qkv: {} + 2 * {} heads do not divide the {} channels of x {}",
-                                 heads, kv_heads, channels.text(), x.shape().text()));
+    throw GraphError(
+        fmt::format("split_qkv: {} + 2 * {} heads do not divide the {} channels of x {}", heads,
+                    kv_heads, channels.text(), x.shape().text()));
   }
   const Dim head_dim = channels / all_heads;
   const Dim q_size = head_dim * heads;

@@ -69,8 +69,7 @@ std::vector<int> order_outputs(const Ir& ir) {
 // Numbers values, and gives the symbolic extents names of their own.
 class Numbering {
  public:
-  Numbering(const Ir& ir, const Canonical& canonical)
-      : ir_(ir), numbers_(ir.values.size(), -1) {
+  Numbering(const Ir& ir, const Canonical& canonical) : ir_(ir), numbers_(ir.values.size(), -1) {
     for (const int index : canonical.operators) {
       const Operator& op = ir.operators[at(index)];
       for (const int id : operand_ids(op)) {
@@ -101,7 +100,8 @@ class Numbering {
  private:
   void add_leaf(int id) {
     if (numbers_[at(id)] < 0) {
-      STOF_CHECK(ir_.values[at(id)]->producer < 0) << "value " << id << " is used before it is made";
+      STOF_CHECK(ir_.values[at(id)]->producer < 0)
+          << "value " << id << " is used before it is made";
       numbers_[at(id)] = next_++;
       leaves_.push_back(id);
     }

@@ -1,5 +1,5 @@
-// A depth-first walk in which a segment is one node: what it reads from outside comes first, then its
-// operators without a gap.
+// A depth-first walk in which a segment is one node: what it reads from outside comes first, then
+// its operators without a gap.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -89,8 +89,9 @@ class Walk {
     if (group.state == State::Done) {
       return;
     }
-    STOF_CHECK(group.state == State::New) << "segment " << ir_.operators[static_cast<std::size_t>(op)].segment
-                                          << " reads what it leads to";
+    STOF_CHECK(group.state == State::New)
+        << "segment " << ir_.operators[static_cast<std::size_t>(op)].segment
+        << " reads what it leads to";
     group.state = State::Entered;
     order_members(group, op);
     for (const int member : group.members) {
@@ -120,7 +121,8 @@ class Walk {
       const int value = stack.back().second.back();
       stack.back().second.pop_back();
       const int op = producer(value);
-      if (op >= 0 && group_of_[static_cast<std::size_t>(op)] == group_of_[static_cast<std::size_t>(last)]) {
+      if (op >= 0 &&
+          group_of_[static_cast<std::size_t>(op)] == group_of_[static_cast<std::size_t>(last)]) {
         push(op);
       } else {
         group.needs.push_back(value);
@@ -139,9 +141,8 @@ class Walk {
 
 std::vector<int> Walk::operands(const Operator& op) const {
   std::vector<int> values = operand_ids(op);
-  std::ranges::stable_partition(values, [&](int value) {
-    return reader_counts_[static_cast<std::size_t>(value)] > 1;
-  });
+  std::ranges::stable_partition(
+      values, [&](int value) { return reader_counts_[static_cast<std::size_t>(value)] > 1; });
   return values;
 }
 

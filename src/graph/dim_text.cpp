@@ -7,13 +7,12 @@
 
 #include <fmt/format.h>
 
+#include "graph/infer.hpp"
 #include "stof/error.hpp"
 
 namespace stof::graph {
 
 namespace {
-
-constexpr std::size_t kMaxLength = 4096;
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
@@ -106,9 +105,9 @@ class Parser {
 }  // namespace
 
 Dim parse_dim(std::string_view text, const std::map<std::string, Dim>& symbols) {
-  if (text.size() > kMaxLength) {
-    throw GraphError(
-        fmt::format("extent: {} characters are over the limit of {}", text.size(), kMaxLength));
+  if (text.size() > kMaxExtentLength) {
+    throw GraphError(fmt::format("extent: {} characters are over the limit of {}", text.size(),
+                                 kMaxExtentLength));
   }
   return Parser(text, symbols).run();
 }

@@ -11,6 +11,15 @@
 #include <fmt/ranges.h>
 
 #include "graph/op_info.hpp"
+#include "stof/graph.hpp"
+
+namespace stof {
+
+std::string Graph::dump() const {
+  return graph::dump(*ir_);
+}
+
+}  // namespace stof
 
 namespace stof::graph {
 
@@ -68,8 +77,9 @@ std::string arguments_text(const Operator& op) {
     }
     const bool* flag = std::get_if<bool>(&found->second);
     if (flag == nullptr || *flag) {
-      attributes.push_back(fmt::format(
-          "{}={}", info.name, std::visit([](const auto& value) { return text(value); }, found->second)));
+      attributes.push_back(
+          fmt::format("{}={}", info.name,
+                      std::visit([](const auto& value) { return text(value); }, found->second)));
     }
   }
   for (const auto& [capture, id] : op.captures) {
@@ -101,8 +111,7 @@ std::string dump(const Ir& ir) {
   for (std::size_t id = 0; id < ir.values.size(); ++id) {
     const Value& value = *ir.values[id];
     if (value.role != ValueRole::Result) {
-      const bool is_in_out =
-          value.role == ValueRole::Weight && value.layout == WeightLayout::InOut;
+      const bool is_in_out = value.role == ValueRole::Weight && value.layout == WeightLayout::InOut;
       result += fmt::format("%{} {} {} : {}{}\n", id,
                             value.role == ValueRole::Weight ? "weight" : "input", value.name,
                             type_text(value), is_in_out ? " (in, out)" : "");

@@ -105,12 +105,14 @@ MaskInput Graph::mask_input(const std::string& name, const Shape& shape,
                                  shape.text()));
   }
   graph::Ir with_both = *ir_;  // so that a failure in the second leaves no first
-  const int row_ptr = graph::append_value(
-      with_both, {.name = name + ".row_ptr", .shape = {shape[0] + 1}, .dtype = DType::Int32,
-                  .role = graph::ValueRole::Input});
-  const int col_idx = graph::append_value(
-      with_both, {.name = name + ".col_idx", .shape = {shape[1]}, .dtype = DType::Int32,
-                  .role = graph::ValueRole::Input});
+  const int row_ptr = graph::append_value(with_both, {.name = name + ".row_ptr",
+                                                      .shape = {shape[0] + 1},
+                                                      .dtype = DType::Int32,
+                                                      .role = graph::ValueRole::Input});
+  const int col_idx = graph::append_value(with_both, {.name = name + ".col_idx",
+                                                      .shape = {shape[1]},
+                                                      .dtype = DType::Int32,
+                                                      .role = graph::ValueRole::Input});
   *ir_ = std::move(with_both);
   mask.tensors = {handle(row_ptr), handle(col_idx)};
   return mask;
@@ -133,9 +135,8 @@ Capture Graph::capture(const Tensor& value, const std::string& name) {
   const std::string alias = name.empty() ? expression_name(value.name()) : name;
   const auto known = ir_->captures.find(alias);
   if (known != ir_->captures.end() && known->second != captured) {
-    throw GraphError(
-        fmt::format("capture: {} is the name of another captured tensor, {}", alias,
-                    ir_->values[static_cast<std::size_t>(known->second)]->name));
+    throw GraphError(fmt::format("capture: {} is the name of another captured tensor, {}", alias,
+                                 ir_->values[static_cast<std::size_t>(known->second)]->name));
   }
   Capture capture(alias, value.dtype(), value.shape().rank());
   ir_->captures.emplace(alias, captured);

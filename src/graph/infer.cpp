@@ -14,13 +14,25 @@ namespace {
 
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 60;
 
+void check_extent_text(const std::string& what, const Dim& dim) {
+  if (dim.is_static()) {
+    return;
+  }
+  const std::string text = dim.text();
+  if (text.size() > kMaxExtentLength) {
+    throw GraphError(fmt::format("{} has the extent {}..., {} characters over the limit of {}",
+                                 what, text.substr(0, 40), text.size() - kMaxExtentLength,
+                                 kMaxExtentLength));
+  }
+}
+
 std::string count_text(int min, int max) {
   return min == max ? fmt::format("{}", min) : fmt::format("{} to {}", min, max);
 }
 
 void check_arity(const Inference& inference, const OpInfo& info) {
-  const int max_inputs =
-      info.is_variadic ? std::max(1, inference.input_count()) : static_cast<int>(info.inputs.size());
+  const int max_inputs = info.is_variadic ? std::max(1, inference.input_count())
+                                          : static_cast<int>(info.inputs.size());
   if (inference.input_count() < info.min_inputs() || inference.input_count() > max_inputs) {
     inference.fail("it has {} inputs, it takes {}", inference.input_count(),
                    count_text(info.min_inputs(), max_inputs));
@@ -192,6 +204,9 @@ std::vector<TensorType> infer(const Ir& ir, const Operator& op) {
   const OpInfo& info = op_info(op.kind);
   check_arity(inference, info);
   check_attributes(inference, info);
+  for (const Dim& dim : attribute_extents(op)) {
+    check_extent_text(std::string(info.name), dim);
+  }
   std::vector<TensorType> results = infer_by_kind(inference);
   STOF_CHECK(results.size() == op.outputs.size()) << info.name;
   for (const TensorType& result : results) {
@@ -202,18 +217,21 @@ std::vector<TensorType> infer(const Ir& ir, const Operator& op) {
 
 void check_shape(const std::string& what, const Shape& shape) {
   if (shape.rank() > kMaxRank) {
-    throw GraphError(fmt::format("{} has rank {}, at most {} is allowed", what, shape.rank(), kMaxRank));
+    throw GraphError(
+        fmt::format("{} has rank {}, at most {} is allowed", what, shape.rank(), kMaxRank));
   }
   std::int64_t count = 1;
   bool is_too_large = false;
   for (const Dim& dim : shape.dims()) {
+    check_extent_text(what, dim);
     if (dim.min() < 0) {
-      throw GraphError(dim.is_static()
-                           ? fmt::format("{} {} has the negative extent {}", what, shape.text(), dim.text())
-                           : fmt::format("{} {} has the extent {}, which may be {}", what,
-                                         shape.text(), dim.text(), dim.min()));
+      throw GraphError(dim.is_static() ? fmt::format("{} {} has the negative extent {}", what,
+                                                     shape.text(), dim.text())
+                                       : fmt::format("{} {} has the extent {}, which may be {}",
+                                                     what, shape.text(), dim.text(), dim.min()));
     }
-    is_too_large = is_too_large || __builtin_mul_overflow(count, std::max<std::int64_t>(dim.max(), 1), &count) ||
+    is_too_large = is_too_large ||
+                   __builtin_mul_overflow(count, std::max<std::int64_t>(dim.max(), 1), &count) ||
                    count > kMaxElements;
   }
   if (is_too_large) {

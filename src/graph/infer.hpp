@@ -7,8 +7,8 @@
 
 namespace stof::graph {
 
-// More axes than any operator of a Transformer has.
-inline constexpr int kMaxRank = 8;
+inline constexpr int kMaxRank = 8;            // more axes than any operator of a Transformer has
+inline constexpr int kMaxExtentLength = 512;  // of the text of an extent
 
 struct TensorType {
   Shape shape;
@@ -21,7 +21,7 @@ struct TensorType {
 std::vector<TensorType> infer(const Ir& ir, const Operator& op);
 
 // Throws GraphError, which begins with `what`, where no tensor can have this shape: rank over
-// kMaxRank, an extent that may be negative, over 2^60 elements.
+// kMaxRank, an extent that may be negative or is over kMaxExtentLength, over 2^60 elements.
 void check_shape(const std::string& what, const Shape& shape);
 
 // a and b as NumPy broadcasts them; symbolic extents must be equal or meet a 1. Nothing where they

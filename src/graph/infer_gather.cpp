@@ -51,9 +51,8 @@ void check_rotary_positions(const Inference& inference) {
   inference.take_dtype(1, DType::Int32);
   const Shape& x = inference.shape(0);
   const Shape& positions = inference.shape(1);
-  const bool fits =
-      (positions.rank() == 1 || (positions.rank() == 2 && positions[0] == x[0])) &&
-      positions[-1] == x[2];
+  const bool fits = (positions.rank() == 1 || (positions.rank() == 2 && positions[0] == x[0])) &&
+                    positions[-1] == x[2];
   if (!fits) {
     inference.fail("{} is neither [{}] nor [{}, {}], as {} asks", inference.text(1), x[2].text(),
                    x[0].text(), x[2].text(), inference.text(0));
@@ -96,8 +95,9 @@ std::vector<TensorType> infer_patches(const Inference& inference) {
                      inference.text(0));
     }
   }
-  return {{Shape{images[0], (images[2] / size) * (images[3] / size), images[1] * (Dim(size) * size)},
-           inference.dtype(0)}};
+  return {
+      {Shape{images[0], (images[2] / size) * (images[3] / size), images[1] * (Dim(size) * size)},
+       inference.dtype(0)}};
 }
 
 std::vector<TensorType> infer_concat(const Inference& inference) {

@@ -44,8 +44,8 @@ std::vector<TensorType> infer_slice(const Inference& inference) {
   const int axis = inference.take_axis(shape.rank());
   const auto& start = attribute<Dim>(inference.op(), "start");
   const auto& length = attribute<Dim>(inference.op(), "length");
-  const bool is_inside = start.min() >= 0 && length.min() >= 0 &&
-                         (shape[axis] - (start + length)).min() >= 0;
+  const bool is_inside =
+      start.min() >= 0 && length.min() >= 0 && (shape[axis] - (start + length)).min() >= 0;
   if (!is_inside) {
     inference.fail("{} entries from {} on leave axis {} of {}", length.text(), start.text(), axis,
                    inference.text(0));

@@ -43,15 +43,13 @@ void Inference::take_axes(int position, int rank, std::string_view axes) const {
 
 void Inference::take_floating(int position) const {
   if (!is_floating(dtype(position))) {
-    fail("{} is {}, it takes float16, bfloat16 or float32", label(position),
-         name(dtype(position)));
+    fail("{} is {}, it takes float16, bfloat16 or float32", label(position), name(dtype(position)));
   }
 }
 
 void Inference::take_dtype(int position, DType wanted) const {
   if (dtype(position) != wanted) {
-    fail("{} is {}, it takes {}", label(position), stof::name(dtype(position)),
-         stof::name(wanted));
+    fail("{} is {}, it takes {}", label(position), stof::name(dtype(position)), stof::name(wanted));
   }
 }
 

@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "expr/node.hpp"
+#include "mask/evaluate.hpp"
 #include "mask/extent.hpp"
 #include "mask/node.hpp"
 
@@ -18,7 +19,7 @@ namespace stof::graph {
 
 namespace {
 
-constexpr std::array<std::string_view, 6> kScalars = {"batch", "head",  "k_pos",
+constexpr std::array<std::string_view, 6> kScalars = {"batch",  "head",  "k_pos",
                                                       "kv_len", "q_len", "q_pos"};
 
 bool is_static(const ScoreExtent& extent) {
@@ -26,16 +27,30 @@ bool is_static(const ScoreExtent& extent) {
          extent.kv_len.is_static();
 }
 
+// Whether no query sees any key, as far as one look at all pairs at once can tell.
+bool is_never_true(const stof::Mask& mask, const mask::Extent& extent) {
+  if (mask.has_captures() || mask.uses_batch() || mask.uses_head()) {
+    return false;
+  }
+  return mask::Evaluator(mask, extent).over({.q_end = extent.q_len, .k_end = extent.kv_len}) ==
+         mask::Truth::Never;
+}
+
 void check_extents_of(const Inference& inference, std::string_view what, const stof::Mask& mask,
                       const ScoreExtent& extent) {
   if (is_static(extent)) {
+    const mask::Extent sizes{.batch = extent.batch.value(),
+                             .heads = extent.heads.value(),
+                             .q_len = extent.q_len.value(),
+                             .kv_len = extent.kv_len.value()};
     try {
-      mask::check_extent(mask, {.batch = extent.batch.value(),
-                                .heads = extent.heads.value(),
-                                .q_len = extent.q_len.value(),
-                                .kv_len = extent.kv_len.value()});
+      mask::check_extent(mask, sizes);
     } catch (const GraphError& error) {
       inference.fail("{}: {}", what, error.what());
+    }
+    if (what == "mask" && is_never_true(mask, sizes)) {
+      inference.fail("the mask {} shows no key to any query for q_len {} and kv_len {}",
+                     mask.text(), sizes.q_len, sizes.kv_len);
     }
     return;
   }

@@ -163,9 +163,8 @@ class Normaliser {
   }
 
   void probabilities_times_v(const Operator& old, int scores, int segment) {
-    const std::vector<int> softmax =
-        step(old, {.kind = OpKind::Softmax, .inputs = {scores}, .segment = segment},
-             old.outputs.size());
+    const std::vector<int> softmax = step(
+        old, {.kind = OpKind::Softmax, .inputs = {scores}, .segment = segment}, old.outputs.size());
     Operator product = attention_matmul(old, segment);
     product.inputs = {softmax[0], input(old, 2)};
     product.attributes.emplace("dtype", old_value(old.outputs[0]).dtype);

@@ -182,6 +182,8 @@ constexpr std::array<std::string_view, 10> kAttributeTypes = {
     "a dtype", "an extent",  "a shape",  "a mask",   "an expression"};
 constexpr std::array<std::string_view, 4> kMaskForms = {"key_lengths", "cu_seqlens", "dense",
                                                         "csr"};
+constexpr std::array<std::string_view, 3> kRoles = {"input", "weight", "result"};
+constexpr std::array<std::string_view, 2> kLayouts = {"out_in", "in_out"};
 constexpr std::array<std::string_view, 2> kRotaryStyles = {"half", "interleaved"};
 
 template <typename Enum, std::size_t size>
@@ -224,6 +226,22 @@ std::optional<OpKind> op_kind_from_name(std::string_view name) {
 
 std::string_view name(AttributeType type) {
   return kAttributeTypes.at(static_cast<std::size_t>(type));
+}
+
+std::string_view name(ValueRole role) {
+  return kRoles.at(static_cast<std::size_t>(role));
+}
+
+std::optional<ValueRole> role_from_name(std::string_view name) {
+  return from_name<ValueRole>(kRoles, name);
+}
+
+std::string_view name(WeightLayout layout) {
+  return kLayouts.at(static_cast<std::size_t>(layout));
+}
+
+std::optional<WeightLayout> layout_from_name(std::string_view name) {
+  return from_name<WeightLayout>(kLayouts, name);
 }
 
 std::string_view name(MaskForm form) {

@@ -67,7 +67,11 @@ std::optional<OpKind> op_kind_from_name(std::string_view name);
 // "bool", "integer", "number", … as in error messages.
 std::string_view name(AttributeType type);
 
-// How an input or capture of an operator is spelt in its attributes "mask_form" and "style".
+// As JSON and the attributes "mask_form" and "style" spell them.
+std::string_view name(ValueRole role);
+std::optional<ValueRole> role_from_name(std::string_view name);
+std::string_view name(WeightLayout layout);
+std::optional<WeightLayout> layout_from_name(std::string_view name);
 std::string_view name(MaskForm form);
 std::optional<MaskForm> mask_form_from_name(std::string_view name);
 std::string_view name(RotaryStyle style);

@@ -105,9 +105,8 @@ std::vector<Dim> contiguous_strides(const Shape& shape) {
 
 std::optional<StridedView> strided_view(const Ir& ir, int value) {
   const std::vector<const Operator*> chain = chain_of(ir, value);
-  StridedView strided{.root = chain.empty() ? value : chain.back()->inputs[0],
-                      .offset = 0,
-                      .strides = {}};
+  StridedView strided{
+      .root = chain.empty() ? value : chain.back()->inputs[0], .offset = 0, .strides = {}};
   strided.strides = contiguous_strides(value_at(ir, strided.root).shape);
   for (std::size_t i = chain.size(); i-- > 0;) {
     if (!apply(ir, *chain[i], strided)) {
@@ -118,9 +117,8 @@ std::optional<StridedView> strided_view(const Ir& ir, int value) {
 }
 
 std::optional<StridedView> root_for_contiguous(const Ir& ir, int value) {
-  StridedView strided{.root = value,
-                      .offset = 0,
-                      .strides = contiguous_strides(value_at(ir, value).shape)};
+  StridedView strided{
+      .root = value, .offset = 0, .strides = contiguous_strides(value_at(ir, value).shape)};
   for (const Operator* view : chain_of(ir, value)) {
     std::optional<std::vector<Dim>> strides = invert(ir, *view, strided.strides);
     if (!strides) {
@@ -148,8 +146,8 @@ std::optional<std::vector<Dim>> reshape_strides(const Shape& from, std::span<con
     }
     const Dim innermost = strides[static_cast<std::size_t>(axis)];
     Dim run = from[axis--];
-    while (axis >= 0 && (from[axis] == Dim(1) ||
-                         strides[static_cast<std::size_t>(axis)] == innermost * run)) {
+    while (axis >= 0 &&
+           (from[axis] == Dim(1) || strides[static_cast<std::size_t>(axis)] == innermost * run)) {
       run = run * from[axis--];
     }
     Dim filled = 1;
