@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "mask/random_mask.hpp"
+#include "random_mask.hpp"
 #include "stof/error.hpp"
 
 using namespace stof;  // NOLINT(google-build-using-namespace): the operators of masks
@@ -135,7 +135,7 @@ TEST_CASE("a mask that does not fit the attention is refused") {
                        "mask: batch 0 is not in 1 to 1073741823", GraphError);
   CHECK_THROWS_AS(check(Mask(), {.q_len = 1, .kv_len = std::int64_t{1} << 40}), GraphError);
 
-  const Table lengths("lengths", {3, 4});
+  const Table lengths("lengths", std::vector<std::int64_t>{3, 4});
   const Mask padded = key_position() < lengths[batch_index()];
   CHECK_NOTHROW(check(padded, {.batch = 2, .heads = 1, .q_len = 9, .kv_len = 9}));
   CHECK_THROWS_WITH_AS(check(padded && !data, {.batch = 4, .heads = 1, .q_len = 3, .kv_len = 4}),

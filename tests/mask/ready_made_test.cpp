@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include "mask/random_mask.hpp"
+#include "random_mask.hpp"
 #include "stof/error.hpp"
 
 using namespace stof;  // NOLINT(google-build-using-namespace): the operators of masks
