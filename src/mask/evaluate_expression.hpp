@@ -57,7 +57,7 @@ class ExpressionEvaluator {
   expr::Interpreter interpreter_;
   std::int64_t kv_len_;
   Slots slots_;
-  std::vector<std::int64_t> scalars_;    // words at the point that is asked for
+  std::vector<std::int64_t> scalars_;   // words at the point that is asked for
   std::vector<expr::Interval> ranges_;  // in the region that is asked for
 };
 

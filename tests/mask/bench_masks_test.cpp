@@ -1,5 +1,5 @@
-// The bench masks in C++ are those of tools/bench/peers/masks.py, bit for bit; the fixture says what
-// that script gives (fixtures/make_bench_masks.py).
+// The bench masks in C++ are those of tools/bench/peers/masks.py, bit for bit; the fixture says
+// what that script gives (fixtures/make_bench_masks.py).
 #include <bit>
 #include <fstream>
 #include <span>
@@ -46,8 +46,7 @@ TEST_CASE("bench masks have the bits of the script") {
 
 TEST_CASE("documents have the offsets of the script") {
   for (const auto& [length, expected] : fixture().at("documents").items()) {
-    CHECK(bench::document_offsets(std::stoll(length)) ==
-          expected.get<std::vector<std::int32_t>>());
+    CHECK(bench::document_offsets(std::stoll(length)) == expected.get<std::vector<std::int32_t>>());
   }
 }
 

@@ -45,8 +45,8 @@ TEST_CASE("counts of random masks are those of their pairs") {
       const auto rows = std::ssize(keys);
       CHECK(features.mean_keys ==
             doctest::Approx(static_cast<double>(total) / static_cast<double>(rows)));
-      CHECK(features.density ==
-            doctest::Approx(static_cast<double>(total) / static_cast<double>(rows * extent.kv_len)));
+      CHECK(features.density == doctest::Approx(static_cast<double>(total) /
+                                                static_cast<double>(rows * extent.kv_len)));
       CHECK(features.min_keys == keys.front());
       CHECK(features.max_keys == keys.back());
       CHECK(features.median_keys == keys[(rows - 1) / 2]);
@@ -87,8 +87,8 @@ TEST_CASE("the class is the cheapest that will do") {
   for (std::size_t i = 0; i < keep.size(); i += 3) {
     keep[i] = 1;
   }
-  const Mask data = Mask::dense(
-      {.data = keep.data(), .dtype = DType::Bool, .shape = {256, 256}, .strides = {}});
+  const Mask data =
+      Mask::dense({.data = keep.data(), .dtype = DType::Bool, .shape = {256, 256}, .strides = {}});
   CHECK(class_of(data) == MaskClass::Bitmap);
   CHECK(class_of(data && causal()) == MaskClass::Bitmap);
   CHECK(features_of(data, {.q_len = 256, .kv_len = 256}).predicate_operations == 0);
@@ -100,8 +100,7 @@ TEST_CASE("what captures hold today decides no class") {
       {"keep", {.data = all.data(), .dtype = DType::Bool, .shape = {1, 64}, .strides = {}}}};
   const Mask mask = key_padding(Capture("keep", DType::Bool, 2));
   const Extent extent = {.q_len = 64, .kv_len = 64};
-  const MaskFeatures features =
-      mask::measure(mask, mask::build_layout(mask, extent, values));
+  const MaskFeatures features = mask::measure(mask, mask::build_layout(mask, extent, values));
   CHECK(features.full_tiles == features.tiles);
   CHECK(features.mask_class == MaskClass::InlinePredicate);
 }

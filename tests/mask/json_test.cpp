@@ -74,8 +74,9 @@ TEST_CASE("faults of the document are told with their place") {
   CHECK(fault(csr, [](Saved&) {}) == "");
   CHECK(fault(csr, [](Saved& s) { s.json = 3; }) ==
         "/mask: not an object with one of expression, dense, blocks, csr, and, or, not");
-  CHECK(fault(csr, [](Saved& s) { s.json = json{{"magic", 1}}; }) ==
-        "/mask/magic: no form of mask is called magic");
+  CHECK(fault(csr, [](Saved& s) {
+          s.json = json{{"magic", 1}};
+        }) == "/mask/magic: no form of mask is called magic");
   CHECK(fault(csr, [](Saved& s) { s.json["csr"]["colour"] = 1; }) ==
         "/mask/csr: unknown field colour");
   CHECK(fault(csr, [](Saved& s) { s.json["csr"].erase("kv_len"); }) ==
@@ -88,11 +89,13 @@ TEST_CASE("faults of the document are told with their place") {
         "/mask/csr: mask: csr row 1 holds column 3, which is not below kv_len 3");
   CHECK(fault(csr, [](Saved& s) { s.json["csr"]["col_idx"] = "abc"; }) ==
         "/mask/csr/col_idx: no data abc");
-  CHECK(fault(csr, [](Saved& s) { s.json = json{{"and", json::array({s.json})}}; }) ==
-        "/mask/and: not two masks");
   CHECK(fault(csr, [](Saved& s) {
-          s.json = json{{"and", json::array({s.json, json{{"not", 5}}})}};
-        }) ==
+          s.json = json{{"and", json::array({s.json})}};
+        }) == "/mask/and: not two masks");
+  CHECK(fault(csr,
+              [](Saved& s) {
+                s.json = json{{"and", json::array({s.json, json{{"not", 5}}})}};
+              }) ==
         "/mask/and/1/not: not an object with one of expression, dense, blocks, csr, and, or, not");
 }
 
@@ -101,35 +104,43 @@ TEST_CASE("data that its digest does not match is refused") {
   const std::string digest = saved.json["csr"]["col_idx"];
   saved.tensors.at(digest).set(0, 1);
   CHECK_THROWS_AS(load_mask(saved.json, saved.tensors, "/mask"), GraphError);
-  CHECK(fault(some_csr(), [&](Saved& s) { s.tensors.at(digest) = s.tensors.at(digest).cast(DType::Int64); }) ==
-        "/mask/csr/col_idx: data " + digest + " is int64 of rank 1, not int32 of rank 1");
+  CHECK(fault(some_csr(), [&](Saved& s) {
+          s.tensors.at(digest) = s.tensors.at(digest).cast(DType::Int64);
+        }) == "/mask/csr/col_idx: data " + digest + " is int64 of rank 1, not int32 of rank 1");
 }
 
 TEST_CASE("faults in expressions are told with their place") {
   const Mask packed = documents({0, 3, 9});
   CHECK(fault(packed, [](Saved& s) { s.json["tables"] = 1; }) == "/mask/tables: not an object");
   CHECK(fault(packed, [](Saved& s) { s.json.erase("tables"); }).starts_with("/mask/expression: "));
-  CHECK(fault(packed, [](Saved& s) { s.json["expression"] = "k_pos <="; })
-            .starts_with("/mask/expression: "));
+  CHECK(fault(packed, [](Saved& s) {
+          s.json["expression"] = "k_pos <=";
+        }).starts_with("/mask/expression: "));
   CHECK(fault(packed, [](Saved& s) { s.json["expression"] = "k_pos + q_pos"; }) ==
         "/mask: mask: the predicate k_pos + q_pos has the type int, not bool");
-  CHECK(fault(packed, [](Saved& s) { s.json["tables"].begin().value()["type"] = "text"; })
-            .ends_with("type text is neither int nor float"));
-  CHECK(fault(packed, [](Saved& s) { s.json["captures"] = {{"x", {{"dtype", "int3"}, {"rank", 1}}}}; }) ==
-        "/mask/captures/x/dtype: no dtype int3");
-  CHECK(fault(packed, [](Saved& s) { s.json["captures"] = {{"x", {{"dtype", "int32"}, {"rank", 9}}}}; }) ==
-        "/mask/captures/x/rank: rank 9 is not in 1 to 4");
+  CHECK(fault(packed, [](Saved& s) {
+          s.json["tables"].begin().value()["type"] = "text";
+        }).ends_with("type text is neither int nor float"));
+  CHECK(fault(packed, [](Saved& s) {
+          s.json["captures"] = {{"x", {{"dtype", "int3"}, {"rank", 1}}}};
+        }) == "/mask/captures/x/dtype: no dtype int3");
+  CHECK(fault(packed, [](Saved& s) {
+          s.json["captures"] = {{"x", {{"dtype", "int32"}, {"rank", 9}}}};
+        }) == "/mask/captures/x/rank: rank 9 is not in 1 to 4");
 }
 
 TEST_CASE("extents that the data does not have allocate nothing") {
   std::vector<std::uint64_t> words = {1, 2};
   const Mask dense = Mask::bits(words, {2, 64});
-  CHECK(fault(dense, [](Saved& s) { s.json["dense"]["shape"] = {1, 1, 1 << 18, 1 << 18}; }) ==
-        "/mask/dense: mask: bits of [1, 1, 262144, 262144] take 1073741824 words, not 2");
-  CHECK(fault(dense, [](Saved& s) { s.json["dense"]["shape"] = {2, 64}; }) ==
-        "/mask/dense/shape: not four integers");
-  CHECK(fault(dense, [](Saved& s) { s.json["dense"]["shape"] = {1, 1, 2, "x"}; }) ==
-        "/mask/dense/shape: not an integer of 64 bits");
+  CHECK(fault(dense, [](Saved& s) {
+          s.json["dense"]["shape"] = {1, 1, 1 << 18, 1 << 18};
+        }) == "/mask/dense: mask: bits of [1, 1, 262144, 262144] take 1073741824 words, not 2");
+  CHECK(fault(dense, [](Saved& s) {
+          s.json["dense"]["shape"] = {2, 64};
+        }) == "/mask/dense/shape: not four integers");
+  CHECK(fault(dense, [](Saved& s) {
+          s.json["dense"]["shape"] = {1, 1, 2, "x"};
+        }) == "/mask/dense/shape: not an integer of 64 bits");
   CHECK(fault(dense, [](Saved& s) { s.json["dense"]["shape"] = {-1, 1, -2, 64}; }) != "");
 }
 

@@ -141,9 +141,9 @@ TEST_CASE("the example of the paper, figure 6") {
   for (std::size_t at = 0; at < keep.size(); ++at) {
     keep[at] = sees(0, 0, at / 256, at % 256) ? 1 : 0;
   }
-  const MaskLayout layout =
-      build_layout(Mask::dense({.data = keep.data(), .dtype = DType::Bool, .shape = {256, 256}, .strides = {}}),
-                   {.q_len = 256, .kv_len = 256});
+  const MaskLayout layout = build_layout(
+      Mask::dense({.data = keep.data(), .dtype = DType::Bool, .shape = {256, 256}, .strides = {}}),
+      {.q_len = 256, .kv_len = 256});
   using Indices = std::vector<std::int32_t>;
   CHECK(layout.load.row_ptr == Indices{0, 3, 6, 10, 13});
   CHECK(layout.load.col_idx == Indices{0, 1, 3, 0, 1, 2, 0, 1, 2, 3, 0, 2, 3});
@@ -177,11 +177,10 @@ TEST_CASE("a tile that hangs over is full if all that exists of it is seen") {
   CHECK(all.bitmaps.empty());
   // The same from bits, which no interval settles.
   std::vector<std::uint8_t> ones(65 * 100, 1);
-  CHECK(build_layout(Mask::dense({.data = ones.data(),
-                                  .dtype = DType::Bool,
-                                  .shape = {65, 100},
-                                  .strides = {}}),
-                     {.q_len = 65, .kv_len = 100}) == all);
+  CHECK(build_layout(
+            Mask::dense(
+                {.data = ones.data(), .dtype = DType::Bool, .shape = {65, 100}, .strides = {}}),
+            {.q_len = 65, .kv_len = 100}) == all);
 }
 
 TEST_CASE("planes follow one another, and strides are 0 where all share one") {
@@ -190,9 +189,8 @@ TEST_CASE("planes follow one another, and strides are 0 where all share one") {
   CHECK(shared.row_count() == 2);
   CHECK(shared.batch_stride() == 0);
   CHECK(shared.head_stride() == 0);
-  const MaskLayout each =
-      build_layout(Mask(key_position() <= query_position() + 64 * head_index() + batch_index()),
-                   extent);
+  const MaskLayout each = build_layout(
+      Mask(key_position() <= query_position() + 64 * head_index() + batch_index()), extent);
   CHECK(each.row_count() == 12);
   CHECK(each.batch_stride() == 6);
   CHECK(each.head_stride() == 2);
@@ -225,26 +223,26 @@ TEST_CASE("long sequences are settled by intervals") {
 TEST_CASE("layouts that cannot be are refused") {
   CHECK_THROWS_WITH_AS(build_layout(Mask(false), {.q_len = 8, .kv_len = 9}),
                        "mask: no query sees any key with 8 queries and 9 keys: false", GraphError);
-  CHECK_THROWS_WITH_AS(
-      build_layout(Mask(key_position() > 100), {.q_len = 8, .kv_len = 9}),
-      "mask: no query sees any key with 8 queries and 9 keys: k_pos > 100", GraphError);
+  CHECK_THROWS_WITH_AS(build_layout(Mask(key_position() > 100), {.q_len = 8, .kv_len = 9}),
+                       "mask: no query sees any key with 8 queries and 9 keys: k_pos > 100",
+                       GraphError);
   CHECK_THROWS_WITH_AS(build_layout(causal(), {.q_len = 1 << 28, .kv_len = 1 << 28}),
                        "mask: 1 x 1 x 4194304 x 4194304 tiles of 64 x 64 (batch, heads, rows, "
                        "columns) pass the limit of 2147483647",
                        GraphError);
   CHECK_THROWS_AS(build_layout(causal(), {.q_len = 0, .kv_len = 9}), GraphError);
-  CHECK_THROWS_AS(build_layout(key_padding(Capture("keep", DType::Bool, 2)),
-                               {.q_len = 8, .kv_len = 9}),
-                  GraphError);
+  CHECK_THROWS_AS(
+      build_layout(key_padding(Capture("keep", DType::Bool, 2)), {.q_len = 8, .kv_len = 9}),
+      GraphError);
 }
 
 TEST_CASE("captures with values build a layout") {
   std::vector<std::uint8_t> keep(2 * 70);
   keep[3] = keep[70 + 69] = 1;
   const Mask mask = key_padding(Capture("keep", DType::Bool, 2));
-  const MaskLayout layout =
-      build_layout(mask, {.batch = 2, .heads = 1, .q_len = 64, .kv_len = 70},
-                   {{"keep", {.data = keep.data(), .dtype = DType::Bool, .shape = {2, 70}, .strides = {}}}});
+  const MaskLayout layout = build_layout(
+      mask, {.batch = 2, .heads = 1, .q_len = 64, .kv_len = 70},
+      {{"keep", {.data = keep.data(), .dtype = DType::Bool, .shape = {2, 70}, .strides = {}}}});
   CHECK(layout.part.col_idx == std::vector<std::int32_t>{0, 1});
 }
 

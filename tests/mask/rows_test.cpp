@@ -65,9 +65,8 @@ TEST_CASE("lists of keys of random masks") {
 
 TEST_CASE("causal, windows and documents are intervals, with empty rows too") {
   const Extent extent = {.q_len = 200, .kv_len = 150};
-  for (const Mask& mask :
-       {Mask(), causal(), causal_bottom_right(), sliding_window(20, 3), block_causal(48),
-        Mask(key_position() < 2 * query_position() - 100)}) {
+  for (const Mask& mask : {Mask(), causal(), causal_bottom_right(), sliding_window(20, 3),
+                           block_causal(48), Mask(key_position() < 2 * query_position() - 100)}) {
     CHECK(mask::interval_rows(mask::build_layout(mask, extent)));
   }
   const Mask packed = documents({0, 30, 31, 200}) && causal();
@@ -78,9 +77,8 @@ TEST_CASE("causal, windows and documents are intervals, with empty rows too") {
 }
 
 TEST_CASE("rows of what no query sees are empty") {
-  const MaskLayout layout =
-      mask::build_layout(Mask(query_position() == 70 && key_position() >= 64),
-                         {.q_len = 100, .kv_len = 130});
+  const MaskLayout layout = mask::build_layout(Mask(query_position() == 70 && key_position() >= 64),
+                                               {.q_len = 100, .kv_len = 130});
   const auto rows = mask::interval_rows(layout);
   REQUIRE(rows);
   CHECK(rows->first[69] == 0);

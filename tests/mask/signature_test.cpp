@@ -63,7 +63,9 @@ TEST_CASE("another form, length or density is another signature") {
 }
 
 TEST_CASE("lengths fall into powers of two") {
-  const auto q_len = [](std::int64_t n) { return signature(Mask(), {.q_len = n, .kv_len = 1}).q_len; };
+  const auto q_len = [](std::int64_t n) {
+    return signature(Mask(), {.q_len = n, .kv_len = 1}).q_len;
+  };
   CHECK(q_len(1) == 0);
   CHECK(q_len(2) == 1);
   CHECK(q_len(3) == 2);

@@ -122,9 +122,9 @@ TEST_CASE("structured masks have full tiles of every size") {
 }
 
 TEST_CASE("query tiles that see nothing come last in the order of work, yet they come") {
-  const mask::MaskLayout layout = mask::build_layout(
-      Mask(query_position() >= 128 && key_position() <= query_position()),
-      {.q_len = 256, .kv_len = 256});
+  const mask::MaskLayout layout =
+      mask::build_layout(Mask(query_position() >= 128 && key_position() <= query_position()),
+                         {.q_len = 256, .kv_len = 256});
   CHECK(derive_tiles(layout, 64, 64).order == std::vector<std::int32_t>{3, 2, 0, 1});
 }
 
@@ -139,9 +139,9 @@ TEST_CASE("tiles of 64 are those of the layout") {
 
 TEST_CASE("other tiles are refused") {
   const mask::MaskLayout layout = mask::build_layout(causal(), {.q_len = 64, .kv_len = 64});
-  CHECK_THROWS_WITH_AS(
-      derive_tiles(layout, 48, 64),
-      "mask: tiles of 48 queries; 16, 32, 64, 128, 192 and 256 can be derived", GraphError);
+  CHECK_THROWS_WITH_AS(derive_tiles(layout, 48, 64),
+                       "mask: tiles of 48 queries; 16, 32, 64, 128, 192 and 256 can be derived",
+                       GraphError);
   for (const std::int64_t tile_k : {0, 4, 65, 264, -8}) {
     CHECK_THROWS_AS(derive_tiles(layout, 64, tile_k), GraphError);
   }
