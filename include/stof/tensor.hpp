@@ -53,6 +53,7 @@ class Dim {
     std::int64_t min = 0;
     std::int64_t max = 0;
     friend bool operator==(const Symbol&, const Symbol&) = default;
+    // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 sees a 0 in what the compiler generates
     friend auto operator<=>(const Symbol&, const Symbol&) = default;
   };
   using Product = std::vector<Symbol>;  // in order of name; the empty product is 1

@@ -18,24 +18,24 @@ namespace {
 using base::BFloat16;
 using base::Float16;
 
-// Calls visit with a value of the C++ type of the dtype.
+// Calls visit with the type_identity of the C++ type of the dtype.
 template <typename Visit>
 decltype(auto) with_type(DType dtype, Visit visit) {
   switch (dtype) {
     case DType::Float16:
-      return visit(Float16());
+      return visit(std::type_identity<Float16>());
     case DType::BFloat16:
-      return visit(BFloat16());
+      return visit(std::type_identity<BFloat16>());
     case DType::Float32:
-      return visit(float());
+      return visit(std::type_identity<float>());
     case DType::Int32:
-      return visit(std::int32_t());
+      return visit(std::type_identity<std::int32_t>());
     case DType::Int64:
-      return visit(std::int64_t());
+      return visit(std::type_identity<std::int64_t>());
     case DType::UInt8:
-      return visit(std::uint8_t());
+      return visit(std::type_identity<std::uint8_t>());
     case DType::Bool:
-      return visit(bool());
+      return visit(std::type_identity<bool>());
   }
   throw InternalError(fmt::format("dtype {} is none", static_cast<int>(dtype)));
 }
@@ -82,7 +82,8 @@ T from_double(double value) {
   } else {
     constexpr auto kMin = static_cast<double>(std::numeric_limits<T>::min());
     // The largest int64 is no double; the power of two above it is, and is the first that is out.
-    constexpr auto kEnd = 2.0 * static_cast<double>(std::numeric_limits<T>::max() / 2 + 1);
+    constexpr T kHalf = std::numeric_limits<T>::max() / 2 + 1;
+    constexpr auto kEnd = 2 * static_cast<double>(kHalf);
     const bool fits = std::is_same_v<T, bool>
                           ? value == 0 || value == 1
                           : value >= kMin && value < kEnd && std::trunc(value) == value;
@@ -167,7 +168,7 @@ TensorView HostTensor::view() {
 double HostTensor::at(std::int64_t position) const {
   const std::size_t index = checked_position(position, element_count());
   return with_type(dtype_, [&](auto type) {
-    using T = decltype(type);
+    using T = typename decltype(type)::type;
     return to_double(load<T>(storage_.data() + index * sizeof(T)));
   });
 }
@@ -175,7 +176,7 @@ double HostTensor::at(std::int64_t position) const {
 void HostTensor::set(std::int64_t position, double value) {
   const std::size_t index = checked_position(position, element_count());
   with_type(dtype_, [&](auto type) {
-    using T = decltype(type);
+    using T = typename decltype(type)::type;
     store(storage_.data() + index * sizeof(T), from_double<T>(value));
   });
 }
@@ -188,8 +189,8 @@ HostTensor HostTensor::cast(DType dtype) const {
   const auto count = static_cast<std::size_t>(element_count());
   with_type(dtype_, [&](auto from_type) {
     with_type(dtype, [&](auto to_type) {
-      using From = decltype(from_type);
-      using To = decltype(to_type);
+      using From = typename decltype(from_type)::type;
+      using To = typename decltype(to_type)::type;
       for (std::size_t i = 0; i < count; ++i) {
         const From value = load<From>(storage_.data() + i * sizeof(From));
         double wide = 0;

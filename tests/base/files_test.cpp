@@ -11,7 +11,11 @@
 #include "stof/error.hpp"
 
 using stof::GraphError;
-using namespace stof::base;
+using stof::base::AtomicFile;
+using stof::base::MappedFile;
+using stof::base::read_file;
+using stof::base::read_file_if_exists;
+using stof::base::write_file_atomically;
 namespace fs = std::filesystem;
 
 namespace {

@@ -30,9 +30,9 @@ TEST_CASE("lines of all threads are appended whole to the file that STOF_LOG nam
   stof::base::log("jit: {} in {} ms", "gemm", 12);
   CHECK(stof::base::read_file(kPath, 1000) == "before\nstof: jit: gemm in 12 ms\n");
   {
-    std::vector<std::jthread> threads;
-    for (int i = 0; i < 4; ++i) {
-      threads.emplace_back([] {
+    std::vector<std::jthread> threads(4);
+    for (std::jthread& thread : threads) {
+      thread = std::jthread([] {
         for (int line = 0; line < 100; ++line) {
           stof::base::log_line("0123456789");
         }
