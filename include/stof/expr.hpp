@@ -28,18 +28,23 @@ class Capture;
 //
 // Every operation is total, on the CPU and in a kernel: integers wrap at 64 bits, `/` and `%` round
 // towards minus infinity, x / 0 and x % 0 are 0, a shift takes its count modulo 64, an index
-// outside a table or capture is moved to its nearest end. Integers meet floats as floats. Building
-// an expression whose types do not fit throws ExpressionError.
+// outside a table or capture is moved to its nearest end. Integers meet floats as floats; floats
+// divide as IEEE 754 says, and have no `%`. Building an expression whose types do not fit, or that
+// has more than 65536 operations or 512 inside each other, throws ExpressionError.
 class Expr {
  public:
-  Expr(bool value);    // NOLINT(google-explicit-constructor): k - q < 1024 reads as it should
+  // Literals, so that k - q < 1024 reads as it should. A pointer is no truth value.
   Expr(double value);  // NOLINT(google-explicit-constructor)
+  template <std::same_as<bool> T>
+  Expr(T value) : Expr(truth(value)) {}  // NOLINT(google-explicit-constructor)
   template <std::integral T>
   requires(!std::same_as<T, bool>) Expr(T value)  // NOLINT(google-explicit-constructor)
       : Expr(integer(static_cast<std::int64_t>(value))) {}
 
+  static Expr truth(bool value);
   static Expr integer(std::int64_t value);
-  // A named scalar: [A-Za-z_][A-Za-z0-9_]* parts joined by dots, such as q_pos or dim.hidden.
+  // A named scalar: parts of [A-Za-z0-9_] joined by dots, the first with a letter or _ in front,
+  // such as q_pos or dim.hidden. The literals true, false, inf and nan are no names.
   static Expr scalar(std::string_view name, ScalarType type = ScalarType::Int);
 
   ScalarType type() const;

@@ -3,4 +3,5 @@
 #include "stof/dtype.hpp"
 #include "stof/engine.hpp"
 #include "stof/error.hpp"
+#include "stof/expr.hpp"
 #include "stof/tensor.hpp"

@@ -1,0 +1,122 @@
+#include "expr/table.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "expr/node.hpp"
+#include "stof/error.hpp"
+
+namespace stof {
+
+namespace {
+
+using expr::kTableBlock;
+using expr::TableData;
+
+std::int64_t word(std::int64_t value) {
+  return value;
+}
+
+std::int64_t word(double value) {
+  return std::bit_cast<std::int64_t>(value);
+}
+
+template <typename T>
+void add_bounds(TableData& data, const std::vector<T>& values) {
+  for (std::size_t first = 0; first < values.size(); first += kTableBlock) {
+    T low = std::numeric_limits<T>::max();
+    T high = std::numeric_limits<T>::lowest();
+    if constexpr (std::numeric_limits<T>::has_infinity) {
+      low = std::numeric_limits<T>::infinity();
+      high = -low;
+    }
+    const std::size_t last = std::min(first + kTableBlock, values.size());
+    for (std::size_t i = first; i < last; ++i) {
+      low = std::min(low, values[i]);  // keeps `low` where the entry is NaN
+      high = std::max(high, values[i]);
+    }
+    data.block_low.push_back(word(low));
+    data.block_high.push_back(word(high));
+  }
+}
+
+template <typename T>
+std::shared_ptr<const TableData> table_data(std::string name, ScalarType type,
+                                            const std::vector<T>& values) {
+  expr::check_name("table", name);
+  if (values.empty()) {
+    throw ExpressionError(0, fmt::format("expression: table {} has no entries", name));
+  }
+  TableData data{.name = std::move(name),
+                 .type = type,
+                 .entries = {},
+                 .block_low = {},
+                 .block_high = {},
+                 .digest = {}};
+  data.entries.reserve(values.size());
+  for (const T value : values) {
+    data.entries.push_back(word(value));
+    data.has_nan = data.has_nan || value != value;
+  }
+  add_bounds(data, values);
+  std::string bytes(expr::name_of(type));
+  bytes.append(reinterpret_cast<const char*>(data.entries.data()), 8 * data.entries.size());
+  data.digest = base::hash(bytes);
+  return std::make_shared<const TableData>(std::move(data));
+}
+
+}  // namespace
+
+Table::Table(std::string name, std::vector<std::int64_t> values)
+    : data_(table_data(std::move(name), ScalarType::Int, values)) {}
+
+Table::Table(std::string name, std::vector<double> values)
+    : data_(table_data(std::move(name), ScalarType::Float, values)) {}
+
+const std::string& Table::name() const {
+  return data_->name;
+}
+
+ScalarType Table::type() const {
+  return data_->type;
+}
+
+std::int64_t Table::size() const {
+  return std::ssize(data_->entries);
+}
+
+Expr Table::operator[](const Expr& index) const {
+  return expr::make_table(*this, index);
+}
+
+Capture::Capture(std::string name, DType dtype, int rank)
+    : name_(std::move(name)), dtype_(dtype), rank_(rank) {
+  expr::check_name("capture", name_);
+  if (rank < 1 || rank > 4) {
+    throw ExpressionError(
+        0, fmt::format("expression: capture {} has rank {}, which is not 1 to 4", name_, rank));
+  }
+}
+
+ScalarType Capture::type() const {
+  switch (dtype_) {
+    case DType::Float16:
+    case DType::BFloat16:
+    case DType::Float32:
+      return ScalarType::Float;
+    case DType::Bool:
+      return ScalarType::Bool;
+    case DType::Int32:
+    case DType::Int64:
+    case DType::UInt8:
+      break;
+  }
+  return ScalarType::Int;
+}
+
+}  // namespace stof
