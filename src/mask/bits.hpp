@@ -10,7 +10,9 @@ namespace stof::mask {
 
 inline constexpr std::int64_t kWordBits = 64;
 
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0); }
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return a / b + (a % b != 0);
+}
 
 // The lowest `count` bits; count from 0 to 64.
 constexpr std::uint64_t low_bits(std::int64_t count) {

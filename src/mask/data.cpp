@@ -30,15 +30,15 @@ void check_length(std::string_view what, std::int64_t value) {
 // The extents of [rows, columns] or [batch, heads, rows, columns], with no words yet.
 BitTensor bit_extents(std::string_view form, std::span<const std::int64_t> shape) {
   if (shape.size() != 2 && shape.size() != 4) {
-    throw GraphError(
-        fmt::format("mask: {} data has the shape {}; its rank must be 2 or 4", form, list_text(shape)));
+    throw GraphError(fmt::format("mask: {} data has the shape {}; its rank must be 2 or 4", form,
+                                 list_text(shape)));
   }
   std::int64_t bits = 1;
   for (const std::int64_t size : shape) {
     if (size < 1 || size > kMaxLength || bits > kMaxBits / size) {
       throw GraphError(fmt::format(
-          "mask: {} data has the shape {}; each extent must be in 1 to {} and all in 2^36",
-          form, list_text(shape), kMaxLength));
+          "mask: {} data has the shape {}; each extent must be in 1 to {} and all in 2^36", form,
+          list_text(shape), kMaxLength));
     }
     bits *= size;
   }
@@ -50,9 +50,8 @@ BitTensor bit_extents(std::string_view form, std::span<const std::int64_t> shape
                    .words = {}};
   const std::int64_t rows = tensor.batch * tensor.heads * tensor.rows;
   if (rows > kMaxBits / mask::kWordBits / tensor.words_per_row()) {
-    throw GraphError(
-        fmt::format("mask: {} data has the shape {}, which takes more than 2^36 bits", form,
-                    list_text(shape)));
+    throw GraphError(fmt::format("mask: {} data has the shape {}, which takes more than 2^36 bits",
+                                 form, list_text(shape)));
   }
   return tensor;
 }
@@ -101,8 +100,7 @@ BitTensor pack(std::string_view form, const TensorView& keep) {
     const unsigned char* row = bytes + plane / bits.heads * strides[0] +
                                plane % bits.heads * strides[1] + r % bits.rows * strides[2];
     for (std::int64_t c = 0; c < bits.columns; ++c) {
-      word[c / mask::kWordBits] |= std::uint64_t{row[c * strides[3]] != 0}
-                                   << (c % mask::kWordBits);
+      word[c / mask::kWordBits] |= std::uint64_t{row[c * strides[3]] != 0} << (c % mask::kWordBits);
     }
     word += bits.words_per_row();
   }
@@ -131,8 +129,9 @@ void check_columns(std::span<const std::int32_t> row_ptr, std::span<const std::i
   for (std::size_t r = 0; r + 1 < row_ptr.size(); ++r) {
     for (std::int32_t i = row_ptr[r]; i < row_ptr[r + 1]; ++i) {
       if (col_idx[i] < 0 || col_idx[i] >= kv_len) {
-        throw GraphError(fmt::format("mask: csr row {} holds column {}, which is not below kv_len {}",
-                                     r, col_idx[i], kv_len));
+        throw GraphError(
+            fmt::format("mask: csr row {} holds column {}, which is not below kv_len {}", r,
+                        col_idx[i], kv_len));
       }
       if (i > row_ptr[r] && col_idx[i] <= col_idx[i - 1]) {
         throw GraphError(fmt::format("mask: csr row {} holds column {} after {}; columns ascend", r,
@@ -174,10 +173,8 @@ Mask Mask::csr(std::span<const std::int32_t> row_ptr, std::span<const std::int32
 }
 
 Mask Mask::blocks(const TensorView& keep, int block_size, std::int64_t q_len, std::int64_t kv_len) {
-  return mask::make_mask(mask::BlockData{.keep = pack("block", keep),
-                                         .block_size = block_size,
-                                         .q_len = q_len,
-                                         .kv_len = kv_len});
+  return mask::make_mask(mask::BlockData{
+      .keep = pack("block", keep), .block_size = block_size, .q_len = q_len, .kv_len = kv_len});
 }
 
 }  // namespace stof

@@ -28,8 +28,8 @@ struct CaptureWords {
   std::int64_t at(std::span<const std::int64_t> indices) const {
     std::int64_t position = 0;
     for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-      position = position * shape[axis] +
-                 std::clamp<std::int64_t>(indices[axis], 0, shape[axis] - 1);
+      position =
+          position * shape[axis] + std::clamp<std::int64_t>(indices[axis], 0, shape[axis] - 1);
     }
     return words[position];
   }
@@ -130,6 +130,8 @@ void ExpressionEvaluator::row(const RowPosition& row, std::int64_t k_begin,
   }
 }
 
-Truth ExpressionEvaluator::over(const Region& /*region*/) { return Truth::Unknown; }
+Truth ExpressionEvaluator::over(const Region& /*region*/) {
+  return Truth::Unknown;
+}
 
 }  // namespace stof::mask

@@ -72,12 +72,12 @@ void check_extent(const Mask& mask, const Extent& extent) {
   }
   const DataExtent& data = mask.node().data;
   if (data.lengths && *data.lengths != std::pair(extent.q_len, extent.kv_len)) {
-    throw GraphError(fmt::format("mask: data of {} queries and {} keys for an attention of {} and {}",
-                                 data.lengths->first, data.lengths->second, extent.q_len,
-                                 extent.kv_len));
+    throw GraphError(
+        fmt::format("mask: data of {} queries and {} keys for an attention of {} and {}",
+                    data.lengths->first, data.lengths->second, extent.q_len, extent.kv_len));
   }
-  for (const auto& [name, has, wants] :
-       {std::tuple("batch", data.batch, extent.batch), std::tuple("heads", data.heads, extent.heads)}) {
+  for (const auto& [name, has, wants] : {std::tuple("batch", data.batch, extent.batch),
+                                         std::tuple("heads", data.heads, extent.heads)}) {
     if (has != 1 && has != wants) {
       throw GraphError(fmt::format("mask: data for {} {}, but {} is {}", name, has, name, wants));
     }

@@ -17,7 +17,8 @@ enum class MaskClass : std::uint8_t {
   Bitmap,           // bits of part tiles
 };
 
-std::string_view name(MaskClass mask_class);  // "none", "interval_rows", "inline_predicate", "bitmap"
+std::string_view name(
+    MaskClass mask_class);  // "none", "interval_rows", "inline_predicate", "bitmap"
 
 // Counts are of the mask_batch * mask_heads planes of the layout, and of 64 x 64 tiles.
 struct MaskFeatures {
@@ -45,10 +46,10 @@ struct MaskFeatures {
   std::int64_t empty_rows = 0;
 };
 
-// `layout` is that of the mask. The class: None where all tiles are full; IntervalRows where rows are
-// intervals; InlinePredicate for an expression of at most 32 nodes without tables and random bits;
-// else Bitmap. What a mask with captures sees is another thing on each run: it is InlinePredicate if
-// it is an expression, else Bitmap.
+// `layout` is that of the mask. The class: None where all tiles are full; IntervalRows where rows
+// are intervals; InlinePredicate for an expression of at most 32 nodes without tables and random
+// bits; else Bitmap. What a mask with captures sees is another thing on each run: it is
+// InlinePredicate if it is an expression, else Bitmap.
 MaskFeatures measure(const Mask& mask, const MaskLayout& layout);
 
 }  // namespace stof::mask

@@ -34,9 +34,13 @@ Saved save_bits(const char* form, const BitTensor& keep) {
   return saved;
 }
 
-Saved save(const Expr& predicate) { return save_expression(predicate); }
+Saved save(const Expr& predicate) {
+  return save_expression(predicate);
+}
 
-Saved save(const DenseData& data) { return save_bits("dense", data.keep); }
+Saved save(const DenseData& data) {
+  return save_bits("dense", data.keep);
+}
 
 Saved save(const BlockData& data) {
   Saved saved = save_bits("blocks", data.keep);
@@ -92,9 +96,8 @@ Saved save_expression(const Expr& expression) {
   saved.json["expression"] = expression.text();
   const ExprNames& names = expr::names_used(expression);
   for (const auto& [name, table] : names.tables) {
-    saved.json["tables"][name] = {
-        {"type", expr::name_of(table.type())},
-        {"data", add_tensor(DType::Int64, table.data().entries, saved)}};
+    saved.json["tables"][name] = {{"type", expr::name_of(table.type())},
+                                  {"data", add_tensor(DType::Int64, table.data().entries, saved)}};
   }
   for (const auto& [name, capture] : names.captures) {
     saved.json["captures"][name] = {{"dtype", stof::name(capture.dtype())},

@@ -66,9 +66,7 @@ class RowClassifier {
   std::int64_t query_end(std::int64_t row) const {
     return std::min(extent_.q_len, (row + 1) * kTile);
   }
-  std::int64_t key_end(std::int64_t col) const {
-    return std::min(extent_.kv_len, col * kTile);
-  }
+  std::int64_t key_end(std::int64_t col) const { return std::min(extent_.kv_len, col * kTile); }
 
   void settle(const TileRange& range) {
     const Truth truth = evaluator_.over({.batch = range.batch,
@@ -195,7 +193,8 @@ MaskLayout empty_layout(const Mask& mask, const Extent& extent) {
        {layout.mask_batch, layout.mask_heads, layout.tile_rows, layout.tile_cols}) {
     if (count > kMaxTiles / tiles) {
       throw GraphError(fmt::format(
-          "mask: {} x {} x {} x {} tiles of 64 x 64 (batch, heads, rows, columns) pass the limit of "
+          "mask: {} x {} x {} x {} tiles of 64 x 64 (batch, heads, rows, columns) pass the limit "
+          "of "
           "{}",
           layout.mask_batch, layout.mask_heads, layout.tile_rows, layout.tile_cols, kMaxTiles));
     }

@@ -28,8 +28,8 @@ struct TileRows {
   friend bool operator==(const TileRows&, const TileRows&) = default;
 };
 
-// The two-level format of the paper (Wang et al., "STOF", 2026, section 4.2). These rules are exact:
-// whoever builds a layout, on whatever device, gets the same arrays.
+// The two-level format of the paper (Wang et al., "STOF", 2026, section 4.2). These rules are
+// exact: whoever builds a layout, on whatever device, gets the same arrays.
 //
 // Tiles. Pairs (q, k) are cut into tiles of 64 x 64; tile (i, j) holds q in [64 i, 64 i + 64) and k
 // in [64 j, 64 j + 64), of which those with q < q_len and k < kv_len exist. A tile is empty if no

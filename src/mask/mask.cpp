@@ -10,7 +10,9 @@ namespace {
 using mask::Combination;
 using mask::Operation;
 
-const Expr* expression_of(const Mask& mask) { return std::get_if<Expr>(&mask.node().form); }
+const Expr* expression_of(const Mask& mask) {
+  return std::get_if<Expr>(&mask.node().form);
+}
 
 // The value of a mask that is the same for every pair.
 std::optional<bool> constant(const Mask& mask) {
@@ -21,25 +23,53 @@ std::optional<bool> constant(const Mask& mask) {
 
 }  // namespace
 
-Expr batch_index() { return Expr::scalar("batch"); }
-Expr head_index() { return Expr::scalar("head"); }
-Expr query_position() { return Expr::scalar("q_pos"); }
-Expr key_position() { return Expr::scalar("k_pos"); }
-Expr query_length() { return Expr::scalar("q_len"); }
-Expr key_length() { return Expr::scalar("kv_len"); }
-Expr score() { return Expr::scalar("score", ScalarType::Float); }
+Expr batch_index() {
+  return Expr::scalar("batch");
+}
+Expr head_index() {
+  return Expr::scalar("head");
+}
+Expr query_position() {
+  return Expr::scalar("q_pos");
+}
+Expr key_position() {
+  return Expr::scalar("k_pos");
+}
+Expr query_length() {
+  return Expr::scalar("q_len");
+}
+Expr key_length() {
+  return Expr::scalar("kv_len");
+}
+Expr score() {
+  return Expr::scalar("score", ScalarType::Float);
+}
 
 Mask::Mask() : Mask(Expr(true)) {}
 
 Mask::Mask(Expr predicate) : Mask(mask::make_mask(std::move(predicate))) {}
 
-const std::string& Mask::digest() const { return node_->digest; }
-std::string Mask::text() const { return mask::text_of(*node_); }
-bool Mask::is_full() const { return constant(*this) == true; }
-bool Mask::is_expression() const { return expression_of(*this) != nullptr; }
-bool Mask::uses_batch() const { return node_->uses_batch; }
-bool Mask::uses_head() const { return node_->uses_head; }
-bool Mask::has_captures() const { return node_->has_captures; }
+const std::string& Mask::digest() const {
+  return node_->digest;
+}
+std::string Mask::text() const {
+  return mask::text_of(*node_);
+}
+bool Mask::is_full() const {
+  return constant(*this) == true;
+}
+bool Mask::is_expression() const {
+  return expression_of(*this) != nullptr;
+}
+bool Mask::uses_batch() const {
+  return node_->uses_batch;
+}
+bool Mask::uses_head() const {
+  return node_->uses_head;
+}
+bool Mask::has_captures() const {
+  return node_->has_captures;
+}
 
 std::optional<std::pair<std::int64_t, std::int64_t>> Mask::lengths() const {
   return node_->data.lengths;
@@ -81,8 +111,14 @@ Mask operator!(const Mask& a) {
   return mask::make_mask(Combination{.operation = Operation::Not, .operands = {a}});
 }
 
-Mask operator&(const Mask& a, const Mask& b) { return a && b; }
-Mask operator|(const Mask& a, const Mask& b) { return a || b; }
-Mask operator~(const Mask& a) { return !a; }
+Mask operator&(const Mask& a, const Mask& b) {
+  return a && b;
+}
+Mask operator|(const Mask& a, const Mask& b) {
+  return a || b;
+}
+Mask operator~(const Mask& a) {
+  return !a;
+}
 
 }  // namespace stof

@@ -78,7 +78,9 @@ void hash_bits(const BitTensor& keep, base::Hasher& hasher) {
   hasher.update_sized(bytes_of(keep.words));
 }
 
-Mask finish(Node node) { return Mask(std::make_shared<const Node>(std::move(node))); }
+Mask finish(Node node) {
+  return Mask(std::make_shared<const Node>(std::move(node)));
+}
 
 Mask data_mask(decltype(Node::form) form, const base::Digest& digest, const DataExtent& extent) {
   return finish({.form = std::move(form),
@@ -101,9 +103,9 @@ std::int64_t common_extent(std::string_view what, std::int64_t a, std::int64_t b
 
 DataExtent common(const DataExtent& a, const DataExtent& b) {
   if (a.lengths && b.lengths && *a.lengths != *b.lengths) {
-    throw GraphError(fmt::format(
-        "mask: data of [{}, {}] and of [{}, {}] queries and keys cannot be combined",
-        a.lengths->first, a.lengths->second, b.lengths->first, b.lengths->second));
+    throw GraphError(
+        fmt::format("mask: data of [{}, {}] and of [{}, {}] queries and keys cannot be combined",
+                    a.lengths->first, a.lengths->second, b.lengths->first, b.lengths->second));
   }
   return {.batch = common_extent("batch", a.batch, b.batch),
           .heads = common_extent("heads", a.heads, b.heads),

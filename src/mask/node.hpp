@@ -68,8 +68,8 @@ struct Node {
 // The scalars that a predicate may use.
 const std::map<std::string, ScalarType, std::less<>>& mask_scalars();
 
-// Throw GraphError: a predicate that is none, blocks that do not tile the lengths, operands of other
-// lengths. All else about data is checked where it comes in.
+// Throw GraphError: a predicate that is none, blocks that do not tile the lengths, operands of
+// other lengths. All else about data is checked where it comes in.
 Mask make_mask(Expr predicate);
 Mask make_mask(DenseData data);
 Mask make_mask(BlockData data);

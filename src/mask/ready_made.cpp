@@ -18,7 +18,7 @@ namespace {
 
 using mask::kMaxLength;
 
-constexpr std::int64_t kMaxRandomBlocks = 256;                 // a row of blocks
+constexpr std::int64_t kMaxRandomBlocks = 256;                    // a row of blocks
 constexpr std::int64_t kMaxTableEntries = std::int64_t{1} << 24;  // of tokens, 128 MiB
 
 void check_range(std::string_view maker, std::string_view argument, std::int64_t value,
@@ -89,9 +89,13 @@ const Expr& k() {
 
 }  // namespace
 
-Mask causal() { return k() <= q(); }
+Mask causal() {
+  return k() <= q();
+}
 
-Mask causal_bottom_right() { return k() - (key_length() - query_length()) <= q(); }
+Mask causal_bottom_right() {
+  return k() - (key_length() - query_length()) <= q();
+}
 
 Mask sliding_window(std::int64_t left, std::int64_t right) {
   check_range("sliding_window", "left", left, 0);
@@ -112,7 +116,9 @@ Mask strided(std::int64_t stride) {
   return (q() - k()) % stride == 0;
 }
 
-Mask global_tokens(std::int64_t count) { return global_tokens(0, count); }
+Mask global_tokens(std::int64_t count) {
+  return global_tokens(0, count);
+}
 
 Mask global_tokens(std::int64_t first, std::int64_t count) {
   check_range("global_tokens", "first", first, 0);
@@ -153,12 +159,11 @@ Mask bigbird(std::int64_t block_size, std::int64_t window_blocks, std::int64_t g
   }
   const Expr query = q() / block_size;
   const Expr key = k() / block_size;
-  const Expr near = abs(query - key) <= window_blocks / 2 || query < global_blocks ||
-                    key < global_blocks;
-  return random_per_row == 0
-             ? near
-             : near || is_drawn(query, key, ceil_div(key_length(), block_size), random_per_row,
-                                seed);
+  const Expr near =
+      abs(query - key) <= window_blocks / 2 || query < global_blocks || key < global_blocks;
+  return random_per_row == 0 ? near
+                             : near || is_drawn(query, key, ceil_div(key_length(), block_size),
+                                                random_per_row, seed);
 }
 
 Mask prefix(std::int64_t length) {
@@ -207,8 +212,8 @@ Mask key_padding(const Capture& keep) {
                                  keep.name(), keep.rank()));
   }
   if (keep.type() == ScalarType::Float) {
-    throw GraphError(fmt::format("mask: key_padding: {} is {}, not an integer or bool",
-                                 keep.name(), name(keep.dtype())));
+    throw GraphError(fmt::format("mask: key_padding: {} is {}, not an integer or bool", keep.name(),
+                                 name(keep.dtype())));
   }
   const Expr entry = keep(batch_index(), k());
   return keep.type() == ScalarType::Bool ? entry : entry != 0;

@@ -80,8 +80,9 @@ std::vector<std::int32_t> offsets_of(const std::vector<std::int32_t>& counts) {
   for (std::size_t r = 0; r < counts.size(); ++r) {
     total += counts[r];
     if (total > std::numeric_limits<std::int32_t>::max()) {
-      throw GraphError(fmt::format("mask: more pairs are seen than the {} that a list of keys holds",
-                                   std::numeric_limits<std::int32_t>::max()));
+      throw GraphError(
+          fmt::format("mask: more pairs are seen than the {} that a list of keys holds",
+                      std::numeric_limits<std::int32_t>::max()));
     }
     offsets[r + 1] = static_cast<std::int32_t>(total);
   }

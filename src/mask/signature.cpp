@@ -125,6 +125,8 @@ std::string MaskSignature::text() const {
       full_tiles, part_tiles, longest_tile_row, min_keys, mean_keys, max_keys, skeleton);
 }
 
-std::string MaskSignature::digest() const { return base::hash(text()).hex(); }
+std::string MaskSignature::digest() const {
+  return base::hash(text()).hex();
+}
 
 }  // namespace stof::mask

@@ -16,7 +16,8 @@ namespace stof::mask {
 namespace {
 
 // Every tile_k is whole groups of 8 keys and every tile_q whole groups of 8 rows, so a band of rows
-// is summed up in two bits a group: whether some pair of it is seen, and whether every existing one.
+// is summed up in two bits a group: whether some pair of it is seen, and whether every existing
+// one.
 struct BandSummary {
   std::vector<std::uint64_t> any;
   std::vector<std::uint64_t> all;  // 1 for groups beyond kv_len
@@ -93,8 +94,7 @@ BandSummary summarise(const MaskLayout& layout, const Band& band) {
     set_bits(summary.any, col * 8, std::min<std::int64_t>(groups, col * 8 + 8));
     set_bits(summary.all, col * 8, col * 8 + 8);
   }
-  const std::int64_t rows =
-      layout.extent.q_len - band.tile_row % layout.tile_rows * kTile;
+  const std::int64_t rows = layout.extent.q_len - band.tile_row % layout.tile_rows * kTile;
   for (std::int32_t p = layout.part.row_ptr[band.tile_row];
        p < layout.part.row_ptr[band.tile_row + 1]; ++p) {
     const std::int64_t col = layout.part.col_idx[p];
@@ -121,8 +121,8 @@ struct QueryTile {
 };
 
 // The bands of query tile `tile`, each within 64 rows; only those of which a row exists.
-std::vector<BandSummary> bands_of(const MaskLayout& layout, std::int64_t tile_q,
-                                  std::int64_t plane, std::int64_t tile) {
+std::vector<BandSummary> bands_of(const MaskLayout& layout, std::int64_t tile_q, std::int64_t plane,
+                                  std::int64_t tile) {
   std::vector<BandSummary> bands;
   const std::int64_t end = std::min(layout.extent.q_len, (tile + 1) * tile_q);
   const std::int64_t step = std::min(tile_q, kTile);
@@ -160,13 +160,12 @@ QueryTile list_tiles(const std::vector<BandSummary>& bands, std::int64_t kv_tile
 void check_tile(std::int64_t tile_q, std::int64_t tile_k) {
   constexpr std::array<std::int64_t, 6> kTileQ = {16, 32, 64, 128, 192, 256};
   if (std::ranges::find(kTileQ, tile_q) == kTileQ.end()) {
-    throw GraphError(
-        fmt::format("mask: tiles of {} queries; 16, 32, 64, 128, 192 and 256 can be derived",
-                    tile_q));
+    throw GraphError(fmt::format(
+        "mask: tiles of {} queries; 16, 32, 64, 128, 192 and 256 can be derived", tile_q));
   }
   if (tile_k < 8 || tile_k > 256 || tile_k % 8 != 0) {
-    throw GraphError(fmt::format(
-        "mask: tiles of {} keys; multiples of 8 from 8 to 256 can be derived", tile_k));
+    throw GraphError(
+        fmt::format("mask: tiles of {} keys; multiples of 8 from 8 to 256 can be derived", tile_k));
   }
 }
 

@@ -9,14 +9,14 @@ namespace stof::mask {
 
 enum class TileClass : std::uint8_t { Empty = 0, Full = 1, Part = 2 };
 
-// The tiles of tile_q queries x tile_k keys that a kernel visits, by the rules of MaskLayout: a tile
-// is empty if no existing pair is seen, full if all are, part otherwise.
+// The tiles of tile_q queries x tile_k keys that a kernel visits, by the rules of MaskLayout: a
+// tile is empty if no existing pair is seen, full if all are, part otherwise.
 //
 // Query tile r = (b * mask_heads + h) * q_tiles + t covers queries from tile_q * t. Its active key
 // tiles, ascending, are col_idx[row_ptr[r]] … col_idx[row_ptr[r + 1] - 1]; key tile c covers keys
-// from tile_k * c. For each of them sub_classes holds the TileClass of every 64 rows, two bits each,
-// the first rows in the lowest bits (one class where tile_q <= 64); 64 rows of which none exists are
-// empty. A tile is full if all of its existing rows are.
+// from tile_k * c. For each of them sub_classes holds the TileClass of every 64 rows, two bits
+// each, the first rows in the lowest bits (one class where tile_q <= 64); 64 rows of which none
+// exists are empty. A tile is full if all of its existing rows are.
 struct TileLists {
   std::int64_t tile_q = 0;
   std::int64_t tile_k = 0;
