@@ -4,4 +4,5 @@
 #include "stof/engine.hpp"
 #include "stof/error.hpp"
 #include "stof/expr.hpp"
+#include "stof/mask.hpp"
 #include "stof/tensor.hpp"
