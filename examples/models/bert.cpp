@@ -69,7 +69,8 @@ class BertBuilder {
   }
 
   Tensor norm(const std::string& name, const Tensor& x) {
-    return graph_.layer_norm(x, graph_.weight(name + "weight", {config_.hidden_size}, options_.dtype),
+    return graph_.layer_norm(x,
+                             graph_.weight(name + "weight", {config_.hidden_size}, options_.dtype),
                              graph_.weight(name + "bias", {config_.hidden_size}, options_.dtype),
                              config_.layer_norm_eps);
   }

@@ -36,10 +36,10 @@ struct BertOptions {
   bool key_padding = false;  // adds the input "key_padding"
 };
 
-// BertModel without its pooler (Devlin et al., "BERT", 2019): token type 0, weights by their names in
-// Hugging Face. Inputs "ids" int32 [batch, sequence] and, where it is asked for, "key_padding" uint8
-// [batch, sequence], 0 for keys that nobody sees. Output "last_hidden_state" [batch, sequence,
-// hidden_size].
+// BertModel without its pooler (Devlin et al., "BERT", 2019): token type 0, weights by their names
+// in Hugging Face. Inputs "ids" int32 [batch, sequence] and, where it is asked for, "key_padding"
+// uint8 [batch, sequence], 0 for keys that nobody sees. Output "last_hidden_state" [batch,
+// sequence, hidden_size].
 stof::Graph bert(const BertConfig& config, const BertOptions& options);
 
 }  // namespace models

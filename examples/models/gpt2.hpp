@@ -13,7 +13,7 @@ struct Gpt2Config {
   std::int64_t n_embd = 768;
   std::int64_t n_layer = 12;
   std::int64_t n_head = 12;
-  std::int64_t n_inner = 0;  // 0: four times n_embd
+  std::int64_t n_inner = 0;                                           // 0: four times n_embd
   stof::Activation activation_function = stof::Activation::GeluTanh;  // "gelu_new"
   double layer_norm_epsilon = 1e-5;
 };

@@ -16,10 +16,10 @@ class LlamaBuilder {
 
   stof::Graph build() {
     const Tensor ids = graph_.input("ids", {options_.batch, options_.sequence}, stof::DType::Int32);
-    Tensor x = graph_.embedding(
-        graph_.weight("embed_tokens.weight", {config_.vocab_size, config_.hidden_size},
-                      options_.dtype),
-        ids);
+    Tensor x =
+        graph_.embedding(graph_.weight("embed_tokens.weight",
+                                       {config_.vocab_size, config_.hidden_size}, options_.dtype),
+                         ids);
     for (std::int64_t i = 0; i < config_.num_hidden_layers; ++i) {
       x = layer("layers." + std::to_string(i) + ".", x);
     }
@@ -37,10 +37,10 @@ class LlamaBuilder {
 
   Tensor attention(const std::string& name, const Tensor& x) {
     const stof::RotaryOptions rotary{.theta = config_.rope_theta};
-    const Tensor q = graph_.rotary(heads(name + "q_proj.weight", x, config_.num_attention_heads),
-                                   rotary);
-    const Tensor k = graph_.rotary(heads(name + "k_proj.weight", x, config_.num_key_value_heads),
-                                   rotary);
+    const Tensor q =
+        graph_.rotary(heads(name + "q_proj.weight", x, config_.num_attention_heads), rotary);
+    const Tensor k =
+        graph_.rotary(heads(name + "k_proj.weight", x, config_.num_key_value_heads), rotary);
     const Tensor v = heads(name + "v_proj.weight", x, config_.num_key_value_heads);
     const Tensor context = graph_.attention(q, k, v, {.mask = mask_});
     return linear(name + "o_proj.weight", graph_.merge_heads(context),

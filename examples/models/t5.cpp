@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,7 +24,8 @@ std::vector<std::int64_t> relative_buckets(const T5Config& config, bool is_bidir
   const float range = std::log(static_cast<float>(furthest) / static_cast<float>(exact));
   std::vector<std::int64_t> buckets;
   for (std::int64_t relative = -furthest; relative <= furthest; ++relative) {
-    const std::int64_t distance = is_bidirectional ? std::abs(relative) : -std::min<std::int64_t>(relative, 0);
+    const std::int64_t distance =
+        is_bidirectional ? std::abs(relative) : -std::min<std::int64_t>(relative, 0);
     std::int64_t bucket = distance;
     if (distance >= exact) {
       const float ratio = static_cast<float>(distance) / static_cast<float>(exact);
@@ -61,7 +63,7 @@ class T5Builder {
     }
     const stof::AttentionOptions attention{
         .mask = options_.mask && padding_,
-        .score = relative_score("encoder.", /*is_bidirectional=*/true),
+        .score = relative_score("encoder", /*is_bidirectional=*/true),
         .scale = 1.0};
     Tensor x = graph_.embedding(embeddings_, ids);
     for (std::int64_t i = 0; i < config_.num_layers; ++i) {
@@ -73,11 +75,11 @@ class T5Builder {
   }
 
   Tensor decoder(const Tensor& encoded) {
-    const Tensor ids =
-        graph_.input("decoder_ids", {options_.batch, options_.decoder_sequence}, stof::DType::Int32);
+    const Tensor ids = graph_.input("decoder_ids", {options_.batch, options_.decoder_sequence},
+                                    stof::DType::Int32);
     const stof::AttentionOptions attention{
         .mask = stof::causal() && options_.decoder_mask,
-        .score = relative_score("decoder.", /*is_bidirectional=*/false),
+        .score = relative_score("decoder", /*is_bidirectional=*/false),
         .scale = 1.0};
     Tensor x = graph_.embedding(embeddings_, ids);
     for (std::int64_t i = 0; i < config_.num_decoder_layers; ++i) {
@@ -91,15 +93,14 @@ class T5Builder {
 
   // The score plus the bias of the bucket and head; the first block's table serves all blocks.
   stof::Score relative_score(const std::string& stack, bool is_bidirectional) {
-    const Tensor table =
-        weight(stack + "block.0.layer.0.SelfAttention.relative_attention_bias.weight",
+    const Tensor biases =
+        weight(stack + ".block.0.layer.0.SelfAttention.relative_attention_bias.weight",
                {config_.relative_attention_num_buckets, config_.num_heads});
-    const stof::Table bucket(is_bidirectional ? "bucket" : "causal_bucket",
-                             relative_buckets(config_, is_bidirectional));
+    const stof::Capture bias = graph_.capture(biases, stack + "_bias");
+    const stof::Table bucket(stack + "_bucket", relative_buckets(config_, is_bidirectional));
     const stof::Expr relative = stof::key_position() - stof::query_position();
     return stof::score() +
-           graph_.capture(table)(bucket[relative + config_.relative_attention_max_distance],
-                                 stof::head_index());
+           bias(bucket[relative + config_.relative_attention_max_distance], stof::head_index());
   }
 
   Tensor self_attention(const std::string& layer, const Tensor& x,
@@ -110,26 +111,27 @@ class T5Builder {
 
   Tensor cross_attention(const std::string& layer, const Tensor& x, const Tensor& encoded) {
     const Tensor y = norm(layer + "layer_norm.weight", x);
-    return graph_.add(x, attention(layer + "EncDecAttention.", y, encoded,
-                                   {.mask = padding_, .scale = 1.0}));
+    return graph_.add(
+        x, attention(layer + "EncDecAttention.", y, encoded, {.mask = padding_, .scale = 1.0}));
   }
 
   Tensor attention(const std::string& name, const Tensor& queries, const Tensor& keys,
                    const stof::AttentionOptions& options) {
     const std::int64_t inner = config_.num_heads * config_.d_kv;
-    const Tensor context = graph_.attention(heads(name + "q.weight", queries),
-                                            heads(name + "k.weight", keys),
-                                            heads(name + "v.weight", keys), options);
+    const Tensor context =
+        graph_.attention(heads(name + "q.weight", queries), heads(name + "k.weight", keys),
+                         heads(name + "v.weight", keys), options);
     return linear(name + "o.weight", graph_.merge_heads(context), inner, config_.d_model);
   }
 
   Tensor feed_forward(const std::string& layer, const Tensor& x) {
     const std::string name = layer + "DenseReluDense.";
     const Tensor y = norm(layer + "layer_norm.weight", x);
-    const Tensor inner = config_.is_gated_act
-                             ? graph_.multiply(widen(name + "wi_0.weight", y, config_.dense_act_fn),
-                                               linear(name + "wi_1.weight", y, config_.d_model, config_.d_ff))
-                             : widen(name + "wi.weight", y, config_.dense_act_fn);
+    const Tensor inner =
+        config_.is_gated_act
+            ? graph_.multiply(widen(name + "wi_0.weight", y, config_.dense_act_fn),
+                              linear(name + "wi_1.weight", y, config_.d_model, config_.d_ff))
+            : widen(name + "wi.weight", y, config_.dense_act_fn);
     return graph_.add(x, linear(name + "wo.weight", inner, config_.d_ff, config_.d_model));
   }
 

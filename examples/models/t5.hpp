@@ -24,7 +24,9 @@ struct T5Config {
 
 inline constexpr T5Config kT5Base;
 inline constexpr T5Config kFlanT5Base = {  // also T5 1.1
-    .d_ff = 2048, .dense_act_fn = stof::Activation::GeluTanh, .is_gated_act = true};
+    .d_ff = 2048,
+    .dense_act_fn = stof::Activation::GeluTanh,
+    .is_gated_act = true};
 
 struct T5Options {
   stof::Dim batch = 1;
@@ -36,8 +38,8 @@ struct T5Options {
   bool key_padding = false;      // adds the input "key_padding"
 };
 
-// T5EncoderModel (Raffel et al., "Exploring the limits of transfer learning", 2020), weights by their
-// names in Hugging Face. Inputs "ids" int32 [batch, sequence] and, where it is asked for,
+// T5EncoderModel (Raffel et al., "Exploring the limits of transfer learning", 2020), weights by
+// their names in Hugging Face. Inputs "ids" int32 [batch, sequence] and, where it is asked for,
 // "key_padding" uint8 [batch, sequence], 0 for encoder keys that nobody sees. Output
 // "last_hidden_state" [batch, sequence, d_model].
 stof::Graph t5_encoder(const T5Config& config, const T5Options& options);

@@ -86,17 +86,15 @@ double rounded(double value, DType dtype, Precision precision) {
 
 void for_ranges(std::int64_t count, std::int64_t item_size, const Options& options,
                 const std::function<void(std::int64_t, std::int64_t)>& body) {
-  const std::int64_t range = std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, item_size));
+  const std::int64_t range =
+      std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, item_size));
   if (count <= range) {
     body(0, count);
     return;
   }
-  base::parallel_for(
-      (count + range - 1) / range,
-      [&](std::int64_t i) {
-        body(i * range, std::min(count, (i + 1) * range));
-      },
-      options.thread_count);
+  base::parallel_for((count + range - 1) / range,
+                     [&](std::int64_t i) { body(i * range, std::min(count, (i + 1) * range)); },
+                     options.thread_count);
 }
 
 std::int64_t row_offset(std::int64_t row, const Sizes& shape, const Sizes& strides) {
@@ -138,10 +136,8 @@ Array make_exact_array(DType dtype, Sizes shape, std::vector<double> values) {
       << values.size() << " values";
   auto owner = std::make_shared<const std::vector<double>>(std::move(values));
   const double* elements = owner->data();
-  return {.dtype = dtype,
-          .shape = std::move(shape),
-          .elements = elements,
-          .owner = std::move(owner)};
+  return {
+      .dtype = dtype, .shape = std::move(shape), .elements = elements, .owner = std::move(owner)};
 }
 
 }  // namespace stof::reference

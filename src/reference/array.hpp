@@ -14,13 +14,14 @@ namespace stof::reference {
 
 using Sizes = std::vector<std::int64_t>;
 
-// A value of a graph while it runs: row-major and contiguous, doubles that hold values of the dtype,
-// or the caller's own memory in that dtype. Copies share the elements.
+// A value of a graph while it runs: row-major and contiguous, doubles that hold values of the
+// dtype, or the caller's own memory in that dtype. Copies share the elements.
 struct Array {
   DType dtype = DType::Float32;
   Sizes shape;
   Elements elements;
-  std::shared_ptr<const std::vector<double>> owner = nullptr;  // of the elements; empty: the caller's
+  std::shared_ptr<const std::vector<double>> owner =
+      nullptr;  // of the elements; empty: the caller's
 
   int rank() const { return static_cast<int>(shape.size()); }
   std::int64_t count() const;

@@ -65,13 +65,10 @@ std::vector<bool> finite_heads(const Array& v, const Options& options) {
   for (std::size_t head = 0; head < is_finite.size(); ++head) {
     const auto values = wide.values().subspan(head * static_cast<std::size_t>(size),
                                               static_cast<std::size_t>(size));
-    is_finite[head] = std::ranges::all_of(values, [](double value) { return std::isfinite(value); });
+    is_finite[head] =
+        std::ranges::all_of(values, [](double value) { return std::isfinite(value); });
   }
   return is_finite;
-}
-
-bool sees(std::span<const std::uint64_t> row, std::int64_t key) {
-  return (row[static_cast<std::size_t>(key / mask::kWordBits)] >> (key % mask::kWordBits) & 1) != 0;
 }
 
 // Keys that no row of the block sees before and behind those that some row sees are left out.
@@ -114,12 +111,8 @@ void finish_scores(const Problem& problem, const Block& block, std::int64_t row,
     }
   }
   if (problem.visible != nullptr) {
-    const auto bits = problem.visible->row(block.batch, block.head, block.query + row);
-    for (std::size_t i = 0; i < scores.size(); ++i) {
-      if (!sees(bits, block.first_key + static_cast<std::int64_t>(i))) {
-        scores[i] = -kInfinity;
-      }
-    }
+    hide_keys(problem.visible->row(block.batch, block.head, block.query + row), block.first_key,
+              scores);
   }
 }
 
@@ -166,45 +159,63 @@ void multiply_seen(std::span<const double> probabilities, const Array& v, std::i
       v.elements);
 }
 
+// What a block makes on its way.
+struct Softmax {
+  std::vector<double> weights;  // [rows, keys], exponentials
+  std::vector<RowSum> sums;     // [rows]
+};
+
+Softmax softmax_of(const Problem& problem, const Block& block) {
+  const MatrixView q = head_of(problem.q(), block.batch, block.head).from(block.query, 0);
+  const MatrixView k =
+      head_of(problem.k(), block.batch, kv_head(problem, block.head)).from(block.first_key, 0);
+  Softmax softmax{.weights = std::vector<double>(static_cast<std::size_t>(block.rows * block.keys)),
+                  .sums = std::vector<RowSum>(static_cast<std::size_t>(block.rows))};
+  multiply(q, {k.elements, k.column_stride, k.row_stride},
+           {.m = block.rows, .n = block.keys, .k = problem.head_dim}, softmax.weights.data(),
+           block.keys);
+  std::optional<ScoreFunction> score = problem.score;
+  const auto keys = static_cast<std::size_t>(block.keys);
+  for (std::size_t row = 0; row < softmax.sums.size(); ++row) {
+    const auto of_row = std::span(softmax.weights).subspan(row * keys, keys);
+    finish_scores(problem, block, static_cast<std::int64_t>(row), score, of_row);
+    softmax.sums[row] = exponentiate(problem, of_row);
+  }
+  return softmax;
+}
+
+// to [rows, value_dim] = weights times v, not yet divided.
+void weigh_values(const Problem& problem, const Block& block, const Softmax& softmax, double* to) {
+  const std::int64_t columns = problem.value_dim;
+  const std::int64_t kv = kv_head(problem, block.head);
+  const std::int64_t head = block.batch * problem.kv_heads + kv;
+  if (problem.has_finite_values[static_cast<std::size_t>(head)]) {
+    const MatrixView v = head_of(problem.v(), block.batch, kv).from(block.first_key, 0);
+    multiply({softmax.weights.data(), block.keys, 1}, v,
+             {.m = block.rows, .n = columns, .k = block.keys}, to, columns);
+    return;
+  }
+  const std::int64_t offset = (head * problem.extent.kv_len + block.first_key) * columns;
+  const auto keys = static_cast<std::size_t>(block.keys);
+  for (std::size_t row = 0; row < softmax.sums.size(); ++row) {
+    multiply_seen(std::span(softmax.weights).subspan(row * keys, keys), problem.v(), offset,
+                  columns, to + static_cast<std::int64_t>(row) * columns);
+  }
+}
+
 // to [rows, value_dim]; lse [rows].
 void attend(const Problem& problem, Block block, double* to, double* lse) {
   narrow_keys(problem, block);
   if (block.keys == 0) {
     return;  // zeros and -inf, as they are
   }
-  const std::int64_t kv = kv_head(problem, block.head);
-  const MatrixView q = head_of(problem.q(), block.batch, block.head).from(block.query, 0);
-  const MatrixView k = head_of(problem.k(), block.batch, kv).from(block.first_key, 0);
-  const MatrixView v = head_of(problem.v(), block.batch, kv).from(block.first_key, 0);
-  std::vector<double> scores(static_cast<std::size_t>(block.rows * block.keys));
-  multiply(q, {k.elements, k.column_stride, k.row_stride},
-           {.m = block.rows, .n = block.keys, .k = problem.head_dim}, scores.data(), block.keys);
-
-  std::optional<ScoreFunction> score = problem.score;
-  std::vector<RowSum> sums(static_cast<std::size_t>(block.rows));
-  const auto keys = static_cast<std::size_t>(block.keys);
-  for (std::size_t row = 0; row < sums.size(); ++row) {
-    const auto of_row = std::span(scores).subspan(row * keys, keys);
-    finish_scores(problem, block, static_cast<std::int64_t>(row), score, of_row);
-    sums[row] = exponentiate(problem, of_row);
-    lse[row] = sums[row].log();
-  }
-
-  const std::int64_t columns = problem.value_dim;
-  const std::int64_t v_head = block.batch * problem.kv_heads + kv;
-  if (problem.has_finite_values[static_cast<std::size_t>(v_head)]) {
-    multiply({scores.data(), block.keys, 1}, v,
-             {.m = block.rows, .n = columns, .k = block.keys}, to, columns);
-  } else {
-    for (std::size_t row = 0; row < sums.size(); ++row) {
-      const std::int64_t offset = (v_head * problem.extent.kv_len + block.first_key) * columns;
-      multiply_seen(std::span(scores).subspan(row * keys, keys), problem.v(), offset, columns,
-                    to + static_cast<std::int64_t>(row) * columns);
+  const Softmax softmax = softmax_of(problem, block);
+  weigh_values(problem, block, softmax, to);
+  for (std::size_t row = 0; row < softmax.sums.size(); ++row) {
+    lse[row] = softmax.sums[row].log();
+    for (std::int64_t i = 0; i < problem.value_dim; ++i, ++to) {
+      *to = softmax.sums[row].sum == 0 ? 0.0 : *to / softmax.sums[row].sum;
     }
-  }
-  for (std::int64_t i = 0; i < block.rows * columns; ++i) {
-    const double sum = sums[static_cast<std::size_t>(i / columns)].sum;
-    to[i] = sum == 0 ? 0.0 : to[i] / sum;
   }
 }
 
@@ -229,29 +240,6 @@ Problem problem_of(const Call& call) {
     problem.score.emplace(call, problem.extent);
   }
   return problem;
-}
-
-mask::Extent extent_of(const Array& scores) {
-  return {.batch = scores.extent(0),
-          .heads = scores.extent(1),
-          .q_len = scores.extent(2),
-          .kv_len = scores.extent(3)};
-}
-
-// Calls body(batch, head, query, row of scores) for each row of [batch, heads, q_len, kv_len].
-template <typename Body>
-void for_score_rows(std::vector<double>& scores, const mask::Extent& extent, const Options& options,
-                    Body body) {
-  const std::int64_t rows = extent.batch * extent.heads * extent.q_len;
-  for_ranges(rows, extent.kv_len, options, [&](std::int64_t begin, std::int64_t end) {
-    Body own = body;
-    for (std::int64_t row = begin; row < end; ++row) {
-      const std::int64_t head = row / extent.q_len;
-      own(head / extent.heads, head % extent.heads, row % extent.q_len,
-          std::span(scores).subspan(static_cast<std::size_t>(row * extent.kv_len),
-                                    static_cast<std::size_t>(extent.kv_len)));
-    }
-  });
 }
 
 }  // namespace
@@ -279,39 +267,6 @@ std::vector<Array> attention(const Call& call) {
     arrays.push_back(call.result(std::move(lse), 1));
   }
   return arrays;
-}
-
-Array modify_scores(const Call& call) {
-  const Array x = call.wide_input(0);
-  const mask::Extent extent = extent_of(x);
-  std::vector<double> scores(x.values().begin(), x.values().end());
-  for_score_rows(scores, extent, call.options,
-                 [score = ScoreFunction(call, extent)](
-                     std::int64_t batch, std::int64_t head, std::int64_t query,
-                     std::span<double> row) mutable { score.apply(batch, head, query, 0, row); });
-  return call.result(std::move(scores));
-}
-
-Array mask_scores(const Call& call) {
-  const Array x = call.wide_input(0);
-  const mask::Extent extent = extent_of(x);
-  constexpr std::size_t kFirstMaskInput = 1;
-  const VisibleKeys visible = visible_keys(call, extent, kFirstMaskInput);
-  if (visible == nullptr) {
-    return x;
-  }
-  std::vector<double> scores(x.values().begin(), x.values().end());
-  for_score_rows(scores, extent, call.options,
-                 [&visible](std::int64_t batch, std::int64_t head, std::int64_t query,
-                            std::span<double> row) {
-                   const auto bits = visible->row(batch, head, query);
-                   for (std::size_t key = 0; key < row.size(); ++key) {
-                     if (!sees(bits, static_cast<std::int64_t>(key))) {
-                       row[key] = -kInfinity;
-                     }
-                   }
-                 });
-  return call.result(std::move(scores));
 }
 
 }  // namespace stof::reference

@@ -9,8 +9,4 @@ namespace stof::reference {
 // The output and, where it is asked for, the log-sum-exp.
 std::vector<Array> attention(const Call& call);
 
-// What attention is made of: OpKind::Score and OpKind::Mask.
-Array modify_scores(const Call& call);
-Array mask_scores(const Call& call);
-
 }  // namespace stof::reference

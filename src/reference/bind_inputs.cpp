@@ -67,8 +67,8 @@ void bind_symbols(const graph::Value& value, const TensorView& view, DimValues& 
     const auto [known, is_new] = dims.emplace(symbol, view.shape[axis]);
     if (!is_new && known->second != view.shape[axis]) {
       throw GraphError(fmt::format("{} has shape [{}], the graph says {} and {} is {}",
-                                   describe(value), fmt::join(view.shape, ", "),
-                                   value.shape.text(), symbol, known->second));
+                                   describe(value), fmt::join(view.shape, ", "), value.shape.text(),
+                                   symbol, known->second));
     }
   }
 }

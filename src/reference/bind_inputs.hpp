@@ -9,7 +9,7 @@
 namespace stof::reference {
 
 struct BoundInputs {
-  DimValues dims;                             // of every symbol that is known
+  DimValues dims;                                 // of every symbol that is known
   std::vector<std::optional<Array>> values = {};  // by id; inputs and weights are there
 };
 

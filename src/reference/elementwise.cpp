@@ -134,9 +134,8 @@ Array cast(const Call& call) {
   if (dtype == DType::Bool) {
     return map(call, [](double x) { return x != 0 ? 1.0 : 0.0; });
   }
-  return map(call, [dtype](double x) {
-    return std::isnan(x) ? 0.0 : clamp_to(dtype, std::trunc(x));
-  });
+  return map(call,
+             [dtype](double x) { return std::isnan(x) ? 0.0 : clamp_to(dtype, std::trunc(x)); });
 }
 
 }  // namespace stof::reference

@@ -113,9 +113,8 @@ Array embedding(const Call& call) {
   };
   std::visit(
       [&](const auto* from) {
-        for_ranges(ids.count(), hidden, call.options, [&](std::int64_t begin, std::int64_t end) {
-          copy_rows(from, begin, end);
-        });
+        for_ranges(ids.count(), hidden, call.options,
+                   [&](std::int64_t begin, std::int64_t end) { copy_rows(from, begin, end); });
       },
       table.elements);
   return make_exact_array(table.dtype, call.results[0].shape, std::move(values));
@@ -127,11 +126,11 @@ Array patches(const Call& call) {
   const auto size = graph::attribute<std::int64_t>(call.op, "size");
   const Sizes strides = row_major_strides(x.shape);
   Call as_axes = call;
-  as_axes.results[0].shape = {x.extent(0), x.extent(2) / size, x.extent(3) / size,
-                              x.extent(1), size,               size};
-  Array result = gather(as_axes, x, 0,
-                        {strides[0], strides[2] * size, strides[3] * size, strides[1], strides[2],
-                         strides[3]});
+  as_axes.results[0].shape = {
+      x.extent(0), x.extent(2) / size, x.extent(3) / size, x.extent(1), size, size};
+  Array result = gather(
+      as_axes, x, 0,
+      {strides[0], strides[2] * size, strides[3] * size, strides[1], strides[2], strides[3]});
   result.shape = call.results[0].shape;
   return result;
 }

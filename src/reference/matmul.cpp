@@ -23,7 +23,8 @@ struct Product {
   double* c = nullptr;  // row-major
 };
 
-// Computes products of equal extents, [m, n] each; bias [n] is added to every row where there is one.
+// Computes products of equal extents, [m, n] each; bias [n] is added to every row where there is
+// one.
 template <typename ProductAt>
 void multiply_all(std::int64_t count, const GemmExtents& extents, std::span<const double> bias,
                   const Options& options, ProductAt product_at) {
@@ -103,9 +104,8 @@ Array matmul(const Call& call) {
   const auto* group = graph::find_attribute<std::int64_t>(call.op, "group");
   const bool transpose_a = graph::attribute<bool>(call.op, "transpose_a");
   const Sizes& shape = call.results[0].shape;
-  GemmExtents extents{.m = shape.end()[-2],
-                      .n = shape.back(),
-                      .k = a.extent(transpose_a ? -2 : -1)};
+  GemmExtents extents{
+      .m = shape.end()[-2], .n = shape.back(), .k = a.extent(transpose_a ? -2 : -1)};
   const MatrixView a_matrix = matrix_of(a, transpose_a);
   const MatrixView b_matrix = matrix_of(b, graph::attribute<bool>(call.op, "transpose_b"));
   const Batch a_batch(a, shape, 1);
@@ -133,9 +133,8 @@ Array linear(const Call& call) {
   const bool is_out_in = call.ir.values[weight_id]->layout == WeightLayout::OutIn;
   const Array bias = call.has_input(2) ? call.wide_input(2) : make_exact_array(x.dtype, {0}, {});
   const Sizes& shape = call.results[0].shape;
-  const GemmExtents extents{.m = element_count({shape.begin(), shape.end() - 1}),
-                            .n = shape.back(),
-                            .k = x.extent(-1)};
+  const GemmExtents extents{
+      .m = element_count({shape.begin(), shape.end() - 1}), .n = shape.back(), .k = x.extent(-1)};
   std::vector<double> values(static_cast<std::size_t>(element_count(shape)));
   multiply_all(1, extents, bias.values(), call.options, [&](std::int64_t) {
     return Product{.a = matrix_of(x, false), .b = matrix_of(weight, is_out_in), .c = values.data()};

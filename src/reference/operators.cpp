@@ -7,6 +7,7 @@
 #include "reference/matmul.hpp"
 #include "reference/rotary.hpp"
 #include "reference/rows.hpp"
+#include "reference/scores.hpp"
 
 namespace stof::reference {
 

@@ -83,8 +83,8 @@ Array layer_norm(const Call& call) {
       call.has_input(2)
           ? call.wide_input(2)
           : make_exact_array(gamma.dtype, gamma.shape, std::vector<double>(gamma.values().size()));
-  return call.result(map_rows(
-      call, [&](std::size_t, std::span<const double> row, std::span<double> to) {
+  return call.result(
+      map_rows(call, [&](std::size_t, std::span<const double> row, std::span<double> to) {
         const double mean = mean_of(row);
         const double factor = 1 / std::sqrt(variance_of(row, mean) + epsilon);
         for (std::size_t i = 0; i < row.size(); ++i) {
@@ -96,8 +96,8 @@ Array layer_norm(const Call& call) {
 Array rms_norm(const Call& call) {
   const double epsilon = graph::attribute<double>(call.op, "epsilon");
   const Array gain = call.wide_input(1);
-  return call.result(map_rows(
-      call, [&](std::size_t, std::span<const double> row, std::span<double> to) {
+  return call.result(
+      map_rows(call, [&](std::size_t, std::span<const double> row, std::span<double> to) {
         const double mean_square = sum_of_squares(row) / static_cast<double>(row.size());
         const double factor = 1 / std::sqrt(mean_square + epsilon);
         for (std::size_t i = 0; i < row.size(); ++i) {
@@ -108,11 +108,11 @@ Array rms_norm(const Call& call) {
 
 std::vector<Array> softmax(const Call& call) {
   const Sizes& shape = call.input(0).shape;
-  std::vector<double> lse(
-      static_cast<std::size_t>(element_count({shape.begin(), shape.end() - 1})), -kInfinity);
+  std::vector<double> lse(static_cast<std::size_t>(element_count({shape.begin(), shape.end() - 1})),
+                          -kInfinity);
   std::vector<Array> arrays;
-  arrays.push_back(call.result(map_rows(
-      call, [&](std::size_t index, std::span<const double> row, std::span<double> to) {
+  arrays.push_back(call.result(
+      map_rows(call, [&](std::size_t index, std::span<const double> row, std::span<double> to) {
         lse[index] = softmax_row(row, to);
       })));
   if (call.results.size() > 1) {
@@ -129,8 +129,7 @@ Array reduce(const Call& call) {
   const std::int64_t inner = element_count({middle + 1, x.shape.end()});
   const bool is_max = call.op.kind == OpKind::ReduceMax;
   const double start = is_max ? -kInfinity : 0.0;
-  const double divisor =
-      call.op.kind == OpKind::ReduceMean ? static_cast<double>(length) : 1.0;
+  const double divisor = call.op.kind == OpKind::ReduceMean ? static_cast<double>(length) : 1.0;
   std::vector<double> values(
       static_cast<std::size_t>(element_count({x.shape.begin(), middle}) * inner));
   const auto reduce_lines = [&](std::int64_t begin, std::int64_t end) {

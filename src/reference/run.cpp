@@ -71,10 +71,7 @@ class Run {
   const Array& value(int id) const { return values_.at(static_cast<std::size_t>(id)).value(); }
 
   void step(const graph::Operator& op) {
-    Call call{.ir = ir_,
-              .op = op,
-              .options = options_,
-              .visible_keys = visible_keys_};
+    Call call{.ir = ir_, .op = op, .options = options_, .visible_keys = visible_keys_};
     for (const int id : op.inputs) {
       call.inputs.push_back(id < 0 ? std::nullopt : std::optional(value(id)));
     }

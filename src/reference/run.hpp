@@ -10,8 +10,8 @@
 
 namespace stof::reference {
 
-// What arithmetic leaves in a tensor. Sums, means, exponentials and what lies between the inputs and
-// the result of one operator are doubles in every precision; only results are rounded.
+// What arithmetic leaves in a tensor. Sums, means, exponentials and what lies between the inputs
+// and the result of one operator are doubles in every precision; only results are rounded.
 enum class Precision : std::uint8_t {
   // The fast, exact backend: each result of an operator is rounded to float32, whatever floating
   // dtype it has.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -53,11 +54,8 @@ class MaskData {
 };
 
 BitTensor no_bits(std::int64_t batch, std::int64_t heads, const Extent& extent) {
-  BitTensor bits{.batch = batch,
-                 .heads = heads,
-                 .rows = extent.q_len,
-                 .columns = extent.kv_len,
-                 .words = {}};
+  BitTensor bits{
+      .batch = batch, .heads = heads, .rows = extent.q_len, .columns = extent.kv_len, .words = {}};
   bits.words.resize(static_cast<std::size_t>(batch * heads * bits.rows * bits.words_per_row()));
   return bits;
 }
@@ -216,6 +214,16 @@ VisibleKeys visible_keys(const Call& call, const mask::Extent& extent, std::size
   }
   return call.visible_keys.find_or_make(key_of(call, extent, first),
                                         [&] { return make(call, extent, first); });
+}
+
+void hide_keys(std::span<const std::uint64_t> row, std::int64_t first_key,
+               std::span<double> scores) {
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    const std::size_t key = static_cast<std::size_t>(first_key) + i;
+    if ((row[key / mask::kWordBits] >> (key % mask::kWordBits) & 1) == 0) {
+      scores[i] = -std::numeric_limits<double>::infinity();
+    }
+  }
 }
 
 }  // namespace stof::reference

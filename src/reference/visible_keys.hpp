@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "mask/bits.hpp"
@@ -27,5 +29,9 @@ class VisibleKeysCache {
 // What the attribute mask, kv_lengths at input `first` and the data of mask_form behind it let each
 // query see.
 VisibleKeys visible_keys(const Call& call, const mask::Extent& extent, std::size_t first);
+
+// Scores of keys from `first_key` on become -inf where the row's bit of the key is 0.
+void hide_keys(std::span<const std::uint64_t> row, std::int64_t first_key,
+               std::span<double> scores);
 
 }  // namespace stof::reference

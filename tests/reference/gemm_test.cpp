@@ -50,7 +50,7 @@ Values expected_product(const GemmExtents& extents) {
   return c;
 }
 
-constexpr GemmExtents kHostile[] = {{1, 1, 1},  {1, 97, 3},    {13, 1, 7},     {8, 24, 256},
+constexpr GemmExtents kHostile[] = {{1, 1, 1},    {1, 97, 3},    {13, 1, 7},      {8, 24, 256},
                                     {9, 25, 257}, {131, 193, 5}, {129, 200, 300}, {64, 64, 0}};
 
 }  // namespace

@@ -19,15 +19,14 @@ double at(const HostTensor& tensor, std::int64_t batch, std::int64_t row, std::i
   return tensor.at(offset + (is_transposed ? column * columns + row : row * columns + column));
 }
 
-Values expected_matmul(const HostTensor& a, const HostTensor& b, std::int64_t batch,
-                       std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_a,
-                       bool transpose_b) {
+Values expected_matmul(const HostTensor& a, const HostTensor& b, std::int64_t batch, std::int64_t m,
+                       std::int64_t n, std::int64_t k, bool transpose_a, bool transpose_b) {
   Values c;
   for (std::int64_t i = 0; i < batch * m * n; ++i) {
     double sum = 0;
     for (std::int64_t d = 0; d < k; ++d) {
-      sum += at(a, i / (m * n), i / n % m, d, transpose_a) *
-             at(b, i / (m * n), d, i % n, transpose_b);
+      sum +=
+          at(a, i / (m * n), i / n % m, d, transpose_a) * at(b, i / (m * n), d, i % n, transpose_b);
     }
     c.push_back(sum);
   }
@@ -40,7 +39,8 @@ TEST_CASE("matmul multiplies batches, transposed or not") {
   struct Case {
     std::int64_t m, n, k;
   };
-  for (const auto& [m, n, k] : {Case{1, 1, 1}, Case{7, 13, 5}, Case{300, 31, 17}, Case{3, 400, 2}}) {
+  for (const auto& [m, n, k] :
+       {Case{1, 1, 1}, Case{7, 13, 5}, Case{300, 31, 17}, Case{3, 400, 2}}) {
     for (const bool transpose_a : {false, true}) {
       for (const bool transpose_b : {false, true}) {
         for (const Sizes& b_batch : {Sizes{}, Sizes{1}, Sizes{3}}) {
@@ -93,16 +93,16 @@ TEST_CASE("linear reads weights of either layout and adds the bias to every row"
     Graph graph;
     const Tensor x = input_like(graph, "x", tensors["x"]);
     const Tensor out_in = graph.weight("out_in", {7, 5}, DType::Float32);
-    const Tensor in_out = graph.weight("in_out", {5, 7}, DType::Float32,
-                                       {.layout = stof::WeightLayout::InOut});
+    const Tensor in_out =
+        graph.weight("in_out", {5, 7}, DType::Float32, {.layout = stof::WeightLayout::InOut});
     const Tensor bias = graph.weight("bias", {7}, DType::Float32);
     graph.output("out_in_y", graph.linear(x, out_in, bias));
     graph.output("in_out_y", graph.linear(x, in_out));
     const auto outputs = run_exactly(graph, tensors);
 
     const std::int64_t rows = count_of(x_shape) / 5;
-    Values with_bias =
-        expected_matmul(tensors["x"].cast(DType::Float32), tensors["out_in"], 1, rows, 7, 5, false, true);
+    Values with_bias = expected_matmul(tensors["x"].cast(DType::Float32), tensors["out_in"], 1,
+                                       rows, 7, 5, false, true);
     for (std::size_t i = 0; i < with_bias.size(); ++i) {
       with_bias[i] += tensors["bias"].at(static_cast<std::int64_t>(i % 7));
     }

@@ -72,8 +72,8 @@ TEST_CASE("layer_norm follows its definition, with a large mean too") {
       check_close(outputs.at("y").values,
                   expected_layer_norm(values, columns, gains, values_of(tensors["beta"]), 1e-3),
                   1e-10);
-      check_close(outputs.at("plain").values,
-                  expected_layer_norm(values, columns, gains, {}, 1e-3), 1e-10);
+      check_close(outputs.at("plain").values, expected_layer_norm(values, columns, gains, {}, 1e-3),
+                  1e-10);
     }
   }
 }
@@ -96,9 +96,9 @@ TEST_CASE("rms_norm follows its definition") {
         squares += static_cast<long double>(values[row * columns + i]) * values[row * columns + i];
       }
       for (std::size_t i = 0; i < columns; ++i) {
-        expected.push_back(static_cast<double>(values[row * columns + i] /
-                                               std::sqrt(squares / columns + 1e-3)) *
-                           gain[i]);
+        expected.push_back(
+            static_cast<double>(values[row * columns + i] / std::sqrt(squares / columns + 1e-3)) *
+            gain[i]);
       }
     }
     check_close(result_of(graph, tensors), expected);
