@@ -114,6 +114,11 @@ struct TensorView {
   bool is_contiguous() const;
 };
 
+struct NamedTensor {
+  std::string name;
+  TensorView view;
+};
+
 // A contiguous tensor in host memory.
 class HostTensor {
  public:

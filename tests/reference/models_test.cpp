@@ -21,7 +21,7 @@ using stof::HostTensor;
 using stof::Mask;
 using stof::io::SafetensorsFile;
 using stof::reference::Options;
-using stof::reference::Precision;
+using stof::Precision;
 
 namespace {
 

@@ -13,7 +13,7 @@ using stof::HostTensor;
 using stof::Tensor;
 using stof::TensorView;
 using stof::reference::Options;
-using stof::reference::Precision;
+using stof::Precision;
 using stof::reference::Tensors;
 
 namespace {
