@@ -4,4 +4,6 @@
 #include "stof/engine.hpp"
 #include "stof/error.hpp"
 #include "stof/expr.hpp"
+#include "stof/graph.hpp"
+#include "stof/mask.hpp"
 #include "stof/tensor.hpp"

@@ -27,22 +27,34 @@ std::int64_t word(double value) {
 }
 
 template <typename T>
+struct Bounds {
+  using Limits = std::numeric_limits<T>;
+
+  // No value yet: what any value is below or above.
+  T low = Limits::has_infinity ? Limits::infinity() : Limits::max();
+  T high = Limits::has_infinity ? -Limits::infinity() : Limits::min();
+
+  void add(T least, T most) {
+    low = std::min(low, least);  // keeps `low` where the entry is NaN
+    high = std::max(high, most);
+  }
+};
+
+template <typename T>
 void add_bounds(TableData& data, const std::vector<T>& values) {
+  Bounds<T> all;
   for (std::size_t first = 0; first < values.size(); first += kTableBlock) {
-    T low = std::numeric_limits<T>::max();
-    T high = std::numeric_limits<T>::lowest();
-    if constexpr (std::numeric_limits<T>::has_infinity) {
-      low = std::numeric_limits<T>::infinity();
-      high = -low;
-    }
+    Bounds<T> block;
     const std::size_t last = std::min(first + kTableBlock, values.size());
     for (std::size_t i = first; i < last; ++i) {
-      low = std::min(low, values[i]);  // keeps `low` where the entry is NaN
-      high = std::max(high, values[i]);
+      block.add(values[i], values[i]);
     }
-    data.block_low.push_back(word(low));
-    data.block_high.push_back(word(high));
+    data.block_low.push_back(word(block.low));
+    data.block_high.push_back(word(block.high));
+    all.add(block.low, block.high);
   }
+  data.low = word(all.low);
+  data.high = word(all.high);
 }
 
 template <typename T>
