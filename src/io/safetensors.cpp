@@ -120,9 +120,9 @@ TensorView SafetensorsFile::view(std::string_view name) const {
                     content_->name, quote(name), quote(entry.dtype)));
   }
   // The library only reads through the view of an input.
-  const TensorView view = {.data = const_cast<std::byte*>(content_->data.data() + entry.begin),
-                           .dtype = *dtype,
-                           .shape = entry.shape};
+  TensorView view = {.data = const_cast<std::byte*>(content_->data.data() + entry.begin),
+                     .dtype = *dtype,
+                     .shape = entry.shape};
   if (reinterpret_cast<std::uintptr_t>(view.data) % static_cast<std::size_t>(size_bytes(*dtype)) ==
       0) {
     return view;

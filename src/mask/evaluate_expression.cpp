@@ -91,9 +91,10 @@ expr::Interpreter interpreter_of(const Expr& predicate, const CaptureValues& cap
   return expr::Interpreter(std::move(program), std::move(reader));
 }
 
-void assign(std::vector<std::int64_t>& scalars, std::optional<int> slot, std::int64_t value) {
+template <typename T>
+void assign(std::vector<T>& values, std::optional<int> slot, const T& value) {
   if (slot) {
-    scalars[*slot] = value;
+    values[*slot] = value;
   }
 }
 
@@ -103,14 +104,18 @@ ExpressionEvaluator::ExpressionEvaluator(const Expr& predicate, const Extent& ex
                                          const CaptureValues& captures)
     : interpreter_(interpreter_of(predicate, captures)),
       kv_len_(extent.kv_len),
-      scalars_(interpreter_.program().scalars.size()) {
+      scalars_(interpreter_.program().scalars.size()),
+      ranges_(scalars_.size()) {
   const expr::Program& program = interpreter_.program();
   slots_ = {.batch = program.scalar("batch"),
             .head = program.scalar("head"),
             .query = program.scalar("q_pos"),
             .key = program.scalar("k_pos")};
-  assign(scalars_, program.scalar("q_len"), extent.q_len);
-  assign(scalars_, program.scalar("kv_len"), extent.kv_len);
+  for (const auto& [name, length] :
+       {std::pair("q_len", extent.q_len), std::pair("kv_len", extent.kv_len)}) {
+    assign(scalars_, program.scalar(name), length);
+    assign(ranges_, program.scalar(name), expr::Interval::integers(length, length));
+  }
 }
 
 void ExpressionEvaluator::row(const RowPosition& row, std::int64_t k_begin,
@@ -130,8 +135,17 @@ void ExpressionEvaluator::row(const RowPosition& row, std::int64_t k_begin,
   }
 }
 
-Truth ExpressionEvaluator::over(const Region& /*region*/) {
-  return Truth::Unknown;
+Truth ExpressionEvaluator::over(const Region& region) {
+  using expr::Interval;
+  assign(ranges_, slots_.batch, Interval::integers(region.batch, region.batch));
+  assign(ranges_, slots_.head, Interval::integers(region.head, region.head));
+  assign(ranges_, slots_.query, Interval::integers(region.q_begin, region.q_end - 1));
+  assign(ranges_, slots_.key, Interval::integers(region.k_begin, region.k_end - 1));
+  const Interval truth = expr::bounds(interpreter_.program(), ranges_);
+  if (truth.is_true()) {
+    return Truth::Always;
+  }
+  return truth.is_false() ? Truth::Never : Truth::Unknown;
 }
 
 }  // namespace stof::mask

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "expr/interpreter.hpp"
+#include "expr/interval.hpp"
 #include "mask/extent.hpp"
 #include "stof/expr.hpp"
 #include "stof/tensor.hpp"
@@ -56,7 +57,8 @@ class ExpressionEvaluator {
   expr::Interpreter interpreter_;
   std::int64_t kv_len_;
   Slots slots_;
-  std::vector<std::int64_t> scalars_;
+  std::vector<std::int64_t> scalars_;   // words at the point that is asked for
+  std::vector<expr::Interval> ranges_;  // in the region that is asked for
 };
 
 }  // namespace stof::mask

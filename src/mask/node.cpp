@@ -7,7 +7,7 @@
 
 #include "base/hash.hpp"
 #include "expr/node.hpp"
-#include "expr/table.hpp"
+#include "expr/transform.hpp"
 #include "stof/error.hpp"
 
 namespace stof::mask {
@@ -48,22 +48,6 @@ void check_blocks(const BlockData& data) {
         data.block_size, data.q_len, data.kv_len, rows, columns, data.keep.rows,
         data.keep.columns));
   }
-}
-
-// Tables count by their values, captures by what a graph knows of them.
-std::string digest_of(const Expr& predicate) {
-  base::Hasher hasher;
-  hasher.update_sized("expression");
-  hasher.update_sized(predicate.text());
-  const ExprNames& names = expr::names_used(predicate);
-  for (const auto& [name, table] : names.tables) {
-    hasher.update_sized(table.data().digest.hex());
-  }
-  for (const auto& [name, capture] : names.captures) {
-    hasher.update_sized(stof::name(capture.dtype()));
-    hasher.update_integer(capture.rank());
-  }
-  return hasher.digest().hex();
 }
 
 template <typename T>
@@ -125,7 +109,7 @@ Mask make_mask(Expr predicate) {
   check_predicate(predicate);
   const ExprNames& names = expr::names_used(predicate);
   return finish({.form = predicate,
-                 .digest = digest_of(predicate),
+                 .digest = expr::digest(predicate).hex(),
                  .uses_batch = names.scalars.contains("batch"),
                  .uses_head = names.scalars.contains("head"),
                  .has_captures = !names.captures.empty()});

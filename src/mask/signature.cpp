@@ -9,6 +9,7 @@
 
 #include "base/hash.hpp"
 #include "expr/node.hpp"
+#include "expr/skeleton.hpp"
 #include "mask/node.hpp"
 
 namespace stof::mask {
@@ -26,7 +27,7 @@ class SkeletonWriter {
   }
 
  private:
-  void add(const Expr& expression) { add(expression.node()); }
+  void add(const Expr& expression) { add_tree(expr::skeleton(expression).expr); }
   void add(const DenseData& /*data*/) { text_ += "dense"; }
   void add(const BlockData& data) { text_ += fmt::format("blocks{}", data.block_size); }
   void add(const CsrData& /*data*/) { text_ += "csr"; }
@@ -42,10 +43,11 @@ class SkeletonWriter {
     text_ += ")";
   }
 
-  void add(const expr::Node& node) {
+  void add_tree(const Expr& expression) {
+    const expr::Node& node = expression.node();
     switch (node.op) {
       case expr::Op::Constant:
-        add_constant(node.value());
+        text_ += expression.text();
         break;
       case expr::Op::Scalar:
         text_ += node.name();
@@ -62,14 +64,9 @@ class SkeletonWriter {
     }
     for (std::size_t i = 0; i < node.operands.size(); ++i) {
       text_ += i == 0 ? "(" : ", ";
-      add(node.operands[i].node());
+      add_tree(node.operands[i]);
     }
     text_ += node.operands.empty() ? "" : ")";
-  }
-
-  void add_constant(const expr::Value& value) {
-    const bool* truth = std::get_if<bool>(&value);
-    text_ += truth == nullptr ? "#" : *truth ? "true" : "false";
   }
 
   void add_numbered(char kind, const std::string& name) {

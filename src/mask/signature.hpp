@@ -23,9 +23,10 @@ struct MaskSignature {
   int min_keys = 0;
   int mean_keys = 0;
   int max_keys = 0;
-  // "&&(<=(k_pos, q_pos), <(-(q_pos, k_pos), #))": operators before their operands, # for a number,
-  // t0, t1, … for tables and c0, c1, … for captures; "dense", "csr" and "blocks64" for data. The
-  // digest of that where it is longer than 512 characters; "true" for MaskClass::None.
+  // Of an expression that of expr::skeleton, operators before their operands, t0, c1, t2, …
+  // for tables and captures in the order of first use: "&&(<=(k_pos, q_pos), <(-(q_pos, k_pos),
+  // arg0))". "dense", "csr" and "blocks64" for data. The digest of that where it is longer than 512
+  // characters; "true" for MaskClass::None.
   std::string skeleton;
 
   // One line, for ever the same for the same signature.

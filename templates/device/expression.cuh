@@ -1,5 +1,5 @@
-// The operations of the expression language that C++ lacks, or leaves undefined where their operands
-// are extreme. Integers wrap at 64 bits; x / 0 is 0. Also plain C++ where nobody defines
+// The operations of the expression language that C++ lacks, or leaves undefined where their
+// operands are extreme. Integers wrap at 64 bits; x / 0 is 0. Also plain C++ where nobody defines
 // STOF_DEVICE, so that host tests run it.
 #pragma once
 

@@ -51,13 +51,13 @@ HostTensor numbers(DType dtype, std::int64_t count) {
 TEST_CASE("what is written is read back, each tensor aligned in the file") {
   const Remove remove;
   std::vector<HostTensor> tensors;
-  std::vector<NamedTensor> named;
+  std::vector<NamedTensor> named(7);
   for (const DType dtype : {DType::Bool, DType::UInt8, DType::Float16, DType::BFloat16,
                             DType::Float32, DType::Int32, DType::Int64}) {
     tensors.push_back(numbers(dtype, 3));
   }
-  for (HostTensor& tensor : tensors) {
-    named.push_back({std::string(name(tensor.dtype())), tensor.view()});
+  for (std::size_t i = 0; i < named.size(); ++i) {
+    named[i] = {std::string(name(tensors[i].dtype())), tensors[i].view()};
   }
   write_safetensors(kPath, named, {{"format", "pt"}, {"quote\"", "line\n"}});
   const SafetensorsFile file = SafetensorsFile::open(kPath);

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "mask/random_mask.hpp"
+#include "random_mask.hpp"
 #include "stof/error.hpp"
 
 using namespace stof;  // NOLINT(google-build-using-namespace): the operators of masks
@@ -32,8 +32,8 @@ TEST_CASE("random masks see what they mean, in rows and point by point") {
 TEST_CASE("keys beyond kv_len are not seen, whatever the mask") {
   const Extent extent = {.q_len = 2, .kv_len = 70};
   std::vector<std::uint8_t> none(140);
-  const Mask data = Mask::dense(
-      {.data = none.data(), .dtype = DType::Bool, .shape = {2, 70}, .strides = {}});
+  const Mask data =
+      Mask::dense({.data = none.data(), .dtype = DType::Bool, .shape = {2, 70}, .strides = {}});
   for (const Mask& mask : {Mask(), !data, Mask(key_position() >= 0)}) {
     std::array<std::uint64_t, 3> words = {5, 5, 5};
     Evaluator(mask, extent).row({}, 0, words);
@@ -124,7 +124,9 @@ TEST_CASE("a mask that does not fit the attention is refused") {
   std::vector<std::uint8_t> values(2 * 3 * 4);
   const Mask data = Mask::dense(
       {.data = values.data(), .dtype = DType::UInt8, .shape = {2, 1, 3, 4}, .strides = {}});
-  const auto check = [](const Mask& mask, const Extent& extent) { mask::check_extent(mask, extent); };
+  const auto check = [](const Mask& mask, const Extent& extent) {
+    mask::check_extent(mask, extent);
+  };
   CHECK_NOTHROW(check(data, {.batch = 2, .heads = 8, .q_len = 3, .kv_len = 4}));
   CHECK_THROWS_WITH_AS(check(data, {.batch = 2, .heads = 8, .q_len = 4, .kv_len = 4}),
                        "mask: data of 3 queries and 4 keys for an attention of 4 and 4",
@@ -135,7 +137,7 @@ TEST_CASE("a mask that does not fit the attention is refused") {
                        "mask: batch 0 is not in 1 to 1073741823", GraphError);
   CHECK_THROWS_AS(check(Mask(), {.q_len = 1, .kv_len = std::int64_t{1} << 40}), GraphError);
 
-  const Table lengths("lengths", {3, 4});
+  const Table lengths("lengths", std::vector<std::int64_t>{3, 4});
   const Mask padded = key_position() < lengths[batch_index()];
   CHECK_NOTHROW(check(padded, {.batch = 2, .heads = 1, .q_len = 9, .kv_len = 9}));
   CHECK_THROWS_WITH_AS(check(padded && !data, {.batch = 4, .heads = 1, .q_len = 3, .kv_len = 4}),
@@ -149,7 +151,7 @@ TEST_CASE("a mask that does not fit the attention is refused") {
 }
 
 TEST_CASE("what is too large to be written out is refused") {
-  CHECK_THROWS_WITH_AS(
-      mask::evaluate_all(Mask(), {.q_len = 1 << 20, .kv_len = 1 << 20}),
-      "mask: [1, 1, 1048576, 1048576] is too large to be written out in full", GraphError);
+  CHECK_THROWS_WITH_AS(mask::evaluate_all(Mask(), {.q_len = 1 << 20, .kv_len = 1 << 20}),
+                       "mask: [1, 1, 1048576, 1048576] is too large to be written out in full",
+                       GraphError);
 }

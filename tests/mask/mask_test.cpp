@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "mask/random_mask.hpp"
+#include "random_mask.hpp"
 #include "stof/error.hpp"
 
 using namespace stof;  // NOLINT(google-build-using-namespace): the operators of masks
@@ -125,8 +125,8 @@ TEST_CASE("tables count by their values") {
 }
 
 TEST_CASE("a predicate that is none is refused") {
-  CHECK_THROWS_WITH_AS(Mask(kK - kQ), "mask: the predicate k_pos - q_pos has the type int, not bool",
-                       GraphError);
+  CHECK_THROWS_WITH_AS(Mask(kK - kQ),
+                       "mask: the predicate k_pos - q_pos has the type int, not bool", GraphError);
   CHECK_THROWS_WITH_AS(
       Mask(Expr::scalar("seq") > 3),
       "mask: no scalar seq; masks have batch, head, q_pos, k_pos, q_len and kv_len", GraphError);
@@ -167,9 +167,9 @@ TEST_CASE("data of a wrong form is refused") {
       Mask::blocks(bytes_view(values, {4, 6}), 48, 1000, 1000),
       "mask: block size 48 cuts 1000 queries and 1000 keys into [21, 21] blocks, not [4, 6]",
       GraphError);
-  CHECK_THROWS_WITH_AS(Mask::blocks(bytes_view(values, {4, 6}), 0, 4, 6),
-                       "mask: blocks of 0 for 4 queries and 6 keys; each must be in 1 to 1073741823",
-                       GraphError);
+  CHECK_THROWS_WITH_AS(
+      Mask::blocks(bytes_view(values, {4, 6}), 0, 4, 6),
+      "mask: blocks of 0 for 4 queries and 6 keys; each must be in 1 to 1073741823", GraphError);
 }
 
 TEST_CASE("lists of keys of a wrong form are refused") {
@@ -184,17 +184,17 @@ TEST_CASE("lists of keys of a wrong form are refused") {
                        GraphError);
   CHECK_THROWS_WITH_AS(csr({0, 2}, {0}), "mask: csr row_ptr ends with 2, but col_idx has 1 entries",
                        GraphError);
-  CHECK_THROWS_WITH_AS(csr({0, 1}, {4}), "mask: csr row 0 holds column 4, which is not below kv_len 4",
-                       GraphError);
+  CHECK_THROWS_WITH_AS(csr({0, 1}, {4}),
+                       "mask: csr row 0 holds column 4, which is not below kv_len 4", GraphError);
   CHECK_THROWS_AS(csr({0, 1}, {-1}), GraphError);
   CHECK_THROWS_WITH_AS(csr({0, 0, 2}, {1, 1}),
                        "mask: csr row 1 holds column 1 after 1; columns ascend", GraphError);
 }
 
 TEST_CASE("masks of other lengths cannot be combined") {
-  CHECK_THROWS_WITH_AS(
-      some_data(3, 5) && some_data(5, 3),
-      "mask: data of [3, 5] and of [5, 3] queries and keys cannot be combined", GraphError);
+  CHECK_THROWS_WITH_AS(some_data(3, 5) && some_data(5, 3),
+                       "mask: data of [3, 5] and of [5, 3] queries and keys cannot be combined",
+                       GraphError);
   std::vector<std::uint8_t> values(60, 1);
   CHECK_THROWS_WITH_AS(Mask::dense(bytes_view(values, {2, 1, 3, 5})) ||
                            Mask::dense(bytes_view(values, {4, 1, 3, 5})),

@@ -148,9 +148,8 @@ class RandomMask {
   MaskCase window() {
     const std::int64_t left = below(200);
     const std::int64_t right = below(100);
-    return {sliding_window(left, right), [=](auto, auto, auto q, auto k) {
-              return k >= q - left && k <= q + right;
-            }};
+    return {sliding_window(left, right),
+            [=](auto, auto, auto q, auto k) { return k >= q - left && k <= q + right; }};
   }
 
   MaskCase strided_by_batch() {

@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include "mask/random_mask.hpp"
+#include "random_mask.hpp"
 #include "stof/error.hpp"
 
 using namespace stof;  // NOLINT(google-build-using-namespace): the operators of masks
@@ -74,8 +74,7 @@ TEST_CASE("strides and global tokens") {
   check(global_tokens(5), [](auto q, auto k) { return q < 5 || k < 5; });
   check(global_tokens(80, 5),
         [](auto q, auto k) { return (q >= 80 && q < 85) || (k >= 80 && k < 85); });
-  check(longformer(6, 4),
-        [](auto q, auto k) { return std::abs(q - k) <= 6 || q < 4 || k < 4; });
+  check(longformer(6, 4), [](auto q, auto k) { return std::abs(q - k) <= 6 || q < 4 || k < 4; });
 }
 
 TEST_CASE("random masks") {
@@ -84,9 +83,8 @@ TEST_CASE("random masks") {
   });
   check(random_tokens(0, 1), [](auto, auto) { return false; });
   check(random_tokens(1, 1), [](auto, auto) { return true; });
-  check(random_blocks(16, 3, 5), [](auto q, auto k) {
-    return is_drawn(q / 16, k / 16, (kK + 15) / 16, 3, 5);
-  });
+  check(random_blocks(16, 3, 5),
+        [](auto q, auto k) { return is_drawn(q / 16, k / 16, (kK + 15) / 16, 3, 5); });
   check(bigbird(16, 3, 1, 2, 7), [](auto q, auto k) {
     const auto a = q / 16;
     const auto b = k / 16;
@@ -96,13 +94,10 @@ TEST_CASE("random masks") {
 }
 
 TEST_CASE("packed documents") {
-  const auto document = [](std::int64_t token) {
-    return token < 30 ? 0 : token < 100 ? 1 : 2;
-  };
+  const auto document = [](std::int64_t token) { return token < 30 ? 0 : token < 100 ? 1 : 2; };
   const std::array<std::int32_t, 5> offsets = {0, 30, 30, 100, 170};  // the second one is empty
   check(documents(offsets), [&](auto q, auto k) { return document(q) == document(k); });
-  check(documents({0, 30, 100, 170}),
-        [&](auto q, auto k) { return document(q) == document(k); });
+  check(documents({0, 30, 100, 170}), [&](auto q, auto k) { return document(q) == document(k); });
   check(documents(offsets) && causal(),
         [&](auto q, auto k) { return document(q) == document(k) && k <= q; });
   const std::array<std::int32_t, 4> question = {0, 30, 100, 170};
@@ -138,8 +133,8 @@ TEST_CASE("arguments out of range are refused") {
   CHECK_THROWS_WITH_AS(global_tokens(-3), "mask: global_tokens: count -3 is not in 0 to 1073741823",
                        GraphError);
   CHECK_THROWS_AS(global_tokens(-1, 3), GraphError);
-  CHECK_THROWS_WITH_AS(random_tokens(1.5, 0),
-                       "mask: random_tokens: fraction 1.5 is not in 0 to 1", GraphError);
+  CHECK_THROWS_WITH_AS(random_tokens(1.5, 0), "mask: random_tokens: fraction 1.5 is not in 0 to 1",
+                       GraphError);
   CHECK_THROWS_AS(random_tokens(std::numeric_limits<double>::quiet_NaN(), 0), GraphError);
   CHECK_THROWS_WITH_AS(random_blocks(64, 257, 0),
                        "mask: random_blocks: per_row 257 is not in 1 to 256", GraphError);
