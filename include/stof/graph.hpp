@@ -58,8 +58,8 @@ enum class MaskForm : std::uint8_t { KeyLengths, CuSeqlens, Dense, Csr };
 struct MaskInputOptions {
   MaskForm form = MaskForm::Dense;
   std::int64_t max_part_tiles =
-      0;      // bound on 64 x 64 tiles that are neither empty nor full; 0 = no bound
-  Mask like;  // a sample that drives selection and tuning
+      0;           // bound on 64 x 64 tiles that are neither empty nor full; 0 = no bound
+  Mask like = {};  // a sample that drives selection and tuning
 };
 
 // A mask whose content is known at run time, with the graph inputs that carry it:
@@ -68,9 +68,9 @@ struct MaskInputOptions {
 // [n].
 struct MaskInput {
   MaskForm form = MaskForm::Dense;
-  std::vector<Tensor> tensors;
+  std::vector<Tensor> tensors = {};
   std::int64_t max_part_tiles = 0;
-  Mask like;
+  Mask like = {};
 };
 
 struct AttentionOptions {
