@@ -23,12 +23,12 @@ struct CudaText {
   std::set<std::string> helpers;  // functions of device/expression.cuh that the text calls
 };
 
-// The expression as C++ for a kernel. Integers are 32 bits wide where the ranges prove that operands
-// and results fit, else 64; floats are of type float. A division is a plain `/`, `%`, `>>` or `&`
-// where it is proven the same; divisors are checked for 0, and indices for the ends of their table,
-// where they are not proven to be sound. `ranges` bounds scalars and captures; a table's range, if
-// given, takes the place of its entries, and that of NAME.size bounds how many they are. Throws
-// ExpressionError for a name that `names` lacks.
+// The expression as C++ for a kernel. Integers are 32 bits wide where the ranges prove that
+// operands and results fit, else 64; floats are of type float. A division is a plain `/`, `%`, `>>`
+// or `&` where it is proven the same; divisors are checked for 0, and indices for the ends of their
+// table, where they are not proven to be sound. `ranges` bounds scalars and captures; a table's
+// range, if given, takes the place of its entries, and that of NAME.size bounds how many they are.
+// Throws ExpressionError for a name that `names` lacks.
 CudaText cuda_text(const Expr& expr, const CudaNames& names, const Ranges& ranges);
 
 }  // namespace stof::expr

@@ -60,9 +60,9 @@ constexpr std::int64_t kOne = 1;
 constexpr std::int64_t kZero = 0;
 
 constexpr Identity kIdentities[] = {
-    {Op::And, true, false},        {Op::Or, false, true},     {Op::Equal, true, {}},
-    {Op::NotEqual, false, {}},     {Op::Add, kZero, {}},      {Op::Multiply, kOne, kZero},
-    {Op::BitAnd, ~kZero, kZero},   {Op::BitOr, kZero, ~kZero}, {Op::BitXor, kZero, {}},
+    {Op::And, true, false},      {Op::Or, false, true},      {Op::Equal, true, {}},
+    {Op::NotEqual, false, {}},   {Op::Add, kZero, {}},       {Op::Multiply, kOne, kZero},
+    {Op::BitAnd, ~kZero, kZero}, {Op::BitOr, kZero, ~kZero}, {Op::BitXor, kZero, {}},
 };
 
 std::optional<Expr> fold_identity(Op op, const Expr& a, const Expr& b) {
@@ -71,7 +71,7 @@ std::optional<Expr> fold_identity(Op op, const Expr& a, const Expr& b) {
   if (found == std::end(kIdentities) || !value) {
     return std::nullopt;
   }
-  return *value == found->neutral      ? std::optional(b)
+  return *value == found->neutral     ? std::optional(b)
          : *value == found->absorbing ? std::optional(a)
                                       : std::nullopt;
 }
