@@ -21,12 +21,7 @@ using stof::Graph;
 using stof::HostTensor;
 using stof::Mask;
 using stof::Precision;
-<<<<<<< HEAD
 using stof::io::SafetensorsFile;
-using stof::reference::Options;
-=======
-using stof::reference::Precision;
->>>>>>> reference
 
 namespace {
 
