@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include "io/safetensors.hpp"
+#include "io/safetensors_writer.hpp"
 #include "stof/stof.hpp"
 
 namespace {
@@ -124,7 +124,7 @@ TEST_CASE("what does not fit is named") {
         }) == "bind: input 'x' is float32[2, 2], the plan takes float32[2, 3]");
   CHECK(graph_error([&] {
           plan.bind(weights, {{"x", x.view()}, {"y", y.view()}}, {});
-        }) == "dim: no value is given for rows");
+        }) == "dim: rows has no value");
   stof::TensorView device = x.view();
   device.location = stof::Location::Device;
   CHECK(graph_error([&] {
