@@ -19,16 +19,27 @@ namespace stof::graph {
 
 namespace {
 
-constexpr std::array<std::string_view, 6> kScalars = {"batch",  "head",  "k_pos",
-                                                      "kv_len", "q_len", "q_pos"};
-
 bool is_static(const ScoreExtent& extent) {
   return extent.batch.is_static() && extent.heads.is_static() && extent.q_len.is_static() &&
          extent.kv_len.is_static();
 }
 
-// Whether no query sees any key, as far as one look at all pairs at once can tell.
+bool has_no_key(const mask::BitTensor& keep) {
+  return std::ranges::all_of(keep.words, [](std::uint64_t word) { return word == 0; });
+}
+
+// Whether no query sees any key, as far as bounds over all pairs at once, or the data, tell.
 bool is_never_true(const stof::Mask& mask, const mask::Extent& extent) {
+  const auto& form = mask.node().form;
+  if (const auto* dense = std::get_if<mask::DenseData>(&form)) {
+    return has_no_key(dense->keep);
+  }
+  if (const auto* blocks = std::get_if<mask::BlockData>(&form)) {
+    return has_no_key(blocks->keep);
+  }
+  if (const auto* csr = std::get_if<mask::CsrData>(&form)) {
+    return csr->col_idx.empty();
+  }
   if (mask.has_captures() || mask.uses_batch() || mask.uses_head()) {
     return false;
   }
@@ -142,17 +153,18 @@ void add_expressions(std::vector<Expr>& found, const stof::Mask& mask) {
   }
 }
 
-void check_scalars(const Inference& inference, std::string_view what, const Expr& expression,
-                   bool may_read_score) {
-  for (const auto& [scalar, type] : expr::names_used(expression).scalars) {
-    const bool is_score = may_read_score && scalar == "score";
-    if (!is_score && std::ranges::find(kScalars, scalar) == kScalars.end()) {
-      inference.fail("the {} reads {}, it knows {}{}", what, scalar, fmt::join(kScalars, ", "),
-                     may_read_score ? ", score" : "");
+// Masks have been checked when they were made.
+void check_scalars(const Inference& inference, const Expr& score) {
+  constexpr std::array<std::string_view, 7> kScalars = {"batch", "head",  "k_pos", "kv_len",
+                                                        "q_len", "q_pos", "score"};
+  for (const auto& [scalar, type] : expr::names_used(score).scalars) {
+    if (std::ranges::find(kScalars, scalar) == kScalars.end()) {
+      inference.fail("the score reads {}, it knows {}", scalar, fmt::join(kScalars, ", "));
     }
-    if (type != (is_score ? ScalarType::Float : ScalarType::Int)) {
-      inference.fail("the {} reads {} as {}, it is {}", what, scalar, expr::name_of(type),
-                     is_score ? "float" : "int");
+    const ScalarType wanted = scalar == "score" ? ScalarType::Float : ScalarType::Int;
+    if (type != wanted) {
+      inference.fail("the score reads {} as {}, it is {}", scalar, expr::name_of(type),
+                     expr::name_of(wanted));
     }
   }
 }
@@ -200,7 +212,6 @@ void check_captures(const Inference& inference) {
       inference.fail("like {} reads tensors of the graph", mask->text());
     }
     for (const Expr& expression : mask == nullptr ? std::vector<Expr>() : expressions(*mask)) {
-      check_scalars(inference, what, expression, false);
       check_bound(inference, what, expression, seen);
     }
   }
@@ -209,7 +220,7 @@ void check_captures(const Inference& inference) {
       inference.fail("score {} is of type {}, it takes a float", score->text(),
                      expr::name_of(score->type()));
     }
-    check_scalars(inference, "score", *score, true);
+    check_scalars(inference, *score);
     check_bound(inference, "score", *score, seen);
   }
   for (const auto& [capture_name, id] : inference.op().captures) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -61,32 +62,36 @@ class Normaliser {
   int input(const Operator& op, int position) const { return id(input_or_none(op, position)); }
   const Value& old_value(int id) const { return *from_.values[static_cast<std::size_t>(id)]; }
 
-  // Appends what stands for the operator `old`, under the names of its results.
-  void finish(const Operator& old, Operator op) {
+  // Appends what gives these results of the old graph, under their names.
+  void finish(std::span<const int> old_results, Operator op) {
     std::vector<std::string> names;
-    for (const int result : old.outputs) {
-      names.push_back(old_value(result).name);
+    for (const int old : old_results) {
+      names.push_back(old_value(old).name);
     }
-    op.outputs.assign(old.outputs.size(), -1);
+    op.outputs.assign(names.size(), -1);
     const std::vector<int> results = append(to_, std::move(op), names);
     for (std::size_t i = 0; i < results.size(); ++i) {
-      ids_[static_cast<std::size_t>(old.outputs[i])] = results[i];
+      ids_[static_cast<std::size_t>(old_results[i])] = results[i];
     }
   }
 
   // Appends a step on the way to what `old` gives, named after both.
-  std::vector<int> step(const Operator& old, Operator op, std::size_t result_count = 1) {
-    std::vector<std::string> names;
-    for (std::size_t i = 0; i < result_count; ++i) {
-      std::string step_name =
-          fmt::format("{}.{}", old_value(old.outputs[0]).name, i == 0 ? name(op.kind) : "lse");
-      while (to_.ids.contains(step_name) || from_.ids.contains(step_name)) {
-        step_name += '_';
-      }
-      names.push_back(std::move(step_name));
+  int step(const Operator& old, Operator op) {
+    std::string step_name = fmt::format("{}.{}", old_value(old.outputs[0]).name, name(op.kind));
+    while (to_.ids.contains(step_name) || from_.ids.contains(step_name)) {
+      step_name += '_';
     }
-    op.outputs.assign(result_count, -1);
-    return append(to_, std::move(op), names);
+    std::vector<std::string> names = {std::move(step_name)};
+    const bool gives_lse = op.kind == OpKind::Softmax && old.outputs.size() == 2;
+    if (gives_lse) {
+      names.push_back(old_value(old.outputs[1]).name);
+    }
+    op.outputs.assign(names.size(), -1);
+    const std::vector<int> results = append(to_, std::move(op), names);
+    if (gives_lse) {
+      ids_[static_cast<std::size_t>(old.outputs[1])] = results[1];
+    }
+    return results[0];
   }
 
   void copy(const Operator& old) {
@@ -97,7 +102,7 @@ class Normaliser {
     for (auto& [capture, value] : op.captures) {
       value = id(value);
     }
-    finish(old, std::move(op));
+    finish(old.outputs, std::move(op));
   }
 
   void linear(const Operator& old) {
@@ -108,11 +113,11 @@ class Normaliser {
                      .segment = old.segment};
     const int bias = input(old, 2);
     if (bias < 0) {
-      finish(old, std::move(product));
+      finish(old.outputs, std::move(product));
       return;
     }
-    const int sum = step(old, std::move(product))[0];
-    finish(old, {.kind = OpKind::Add, .inputs = {sum, bias}, .segment = old.segment});
+    const int sum = step(old, std::move(product));
+    finish(old.outputs, {.kind = OpKind::Add, .inputs = {sum, bias}, .segment = old.segment});
   }
 
   void attention(const Operator& old) {
@@ -121,18 +126,18 @@ class Normaliser {
     product.inputs = {input(old, 0), input(old, 1)};
     product.attributes.at("transpose_b") = true;
     product.attributes.emplace("dtype", DType::Float32);
-    int scores = step(old, std::move(product))[0];
+    int scores = step(old, std::move(product));
     scores = step(old, {.kind = OpKind::Scale,
                         .inputs = {scores},
                         .attributes = {{"factor", attribute<double>(old, "scale")}},
-                        .segment = segment})[0];
+                        .segment = segment});
     if (old.attributes.contains("score")) {
       scores = step(old, with_captures(old, {.kind = OpKind::Score,
                                              .inputs = {scores},
                                              .attributes = {{"score", old.attributes.at("score")}},
-                                             .segment = segment}))[0];
+                                             .segment = segment}));
     }
-    scores = step(old, with_captures(old, attention_mask(old, scores, segment)))[0];
+    scores = step(old, with_captures(old, attention_mask(old, scores, segment)));
     probabilities_times_v(old, scores, segment);
   }
 
@@ -163,17 +168,12 @@ class Normaliser {
   }
 
   void probabilities_times_v(const Operator& old, int scores, int segment) {
-    const std::vector<int> softmax = step(
-        old, {.kind = OpKind::Softmax, .inputs = {scores}, .segment = segment}, old.outputs.size());
+    const int probabilities =
+        step(old, {.kind = OpKind::Softmax, .inputs = {scores}, .segment = segment});
     Operator product = attention_matmul(old, segment);
-    product.inputs = {softmax[0], input(old, 2)};
+    product.inputs = {probabilities, input(old, 2)};
     product.attributes.emplace("dtype", old_value(old.outputs[0]).dtype);
-    Operator only_output = old;
-    only_output.outputs.resize(1);
-    finish(only_output, std::move(product));
-    if (old.outputs.size() == 2) {
-      ids_[static_cast<std::size_t>(old.outputs[1])] = softmax[1];
-    }
+    finish(std::span(old.outputs).first(1), std::move(product));
   }
 
   // The operator with those captures of `old` that it reads.

@@ -89,9 +89,8 @@ TEST_CASE_FIXTURE(Fixture, "attention errors: masks that hide everything") {
 }
 
 TEST_CASE_FIXTURE(Fixture, "attention errors: names in masks and scores") {
-  CHECK_THROWS_WITH(
-      graph.attention(q, k, k, {.mask = Expr::scalar("row") < 3}),
-      "attention: the mask reads row, it knows batch, head, k_pos, kv_len, q_len, q_pos");
+  CHECK_THROWS_WITH(graph.attention(q, k, k, {.mask = Expr::scalar("row") < 3}),
+                    "mask: no scalar row; masks have batch, head, q_pos, k_pos, q_len and kv_len");
   CHECK_THROWS_WITH(
       graph.attention(q, k, k, {.score = score() * Expr::scalar("gain", ScalarType::Float)}),
       "attention: the score reads gain, it knows batch, head, k_pos, kv_len, q_len, "
