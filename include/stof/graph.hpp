@@ -1,11 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "stof/dtype.hpp"
@@ -16,6 +19,7 @@ namespace stof {
 
 namespace graph {
 struct Ir;
+struct Operator;
 struct Value;
 }  // namespace graph
 
@@ -25,6 +29,7 @@ class Tensor {
  public:
   Tensor() = default;
 
+  // Of an empty handle these throw GraphError.
   const std::string& name() const;
   const Shape& shape() const;
   DType dtype() const;
@@ -33,7 +38,8 @@ class Tensor {
  private:
   friend class Graph;
 
-  std::uint64_t graph_ = 0;  // of which graph
+  Tensor(int id, std::shared_ptr<const graph::Value> value) : id_(id), value_(std::move(value)) {}
+
   int id_ = -1;
   std::shared_ptr<const graph::Value> value_;
 };
@@ -52,8 +58,8 @@ enum class MaskForm : std::uint8_t { KeyLengths, CuSeqlens, Dense, Csr };
 struct MaskInputOptions {
   MaskForm form = MaskForm::Dense;
   std::int64_t max_part_tiles =
-      0;      // bound on 64 x 64 tiles that are neither empty nor full; 0 = no bound
-  Mask like;  // a sample that drives selection and tuning
+      0;           // bound on 64 x 64 tiles that are neither empty nor full; 0 = no bound
+  Mask like = {};  // a sample that drives selection and tuning
 };
 
 // A mask whose content is known at run time, with the graph inputs that carry it:
@@ -62,9 +68,9 @@ struct MaskInputOptions {
 // [n].
 struct MaskInput {
   MaskForm form = MaskForm::Dense;
-  std::vector<Tensor> tensors;
+  std::vector<Tensor> tensors = {};
   std::int64_t max_part_tiles = 0;
-  Mask like;
+  Mask like = {};
 };
 
 struct AttentionOptions {
@@ -119,21 +125,27 @@ class Graph {
 
   const std::string& name() const;
 
-  // A symbolic extent with its inclusive range. The same name must have the same range.
+  // A symbolic extent with its inclusive range. The same name must have the same range, also where
+  // a shape brings a Dim::symbol.
   Dim dim(const std::string& name, std::int64_t min, std::int64_t max);
 
-  // Names are unique among inputs and weights; outputs have their own names.
+  // Names are unique among inputs and weights, 1 to 256 printable ASCII characters; outputs have
+  // their own names. A result has the name of its operator and a number, such as add_7.
   Tensor input(const std::string& name, const Shape& shape, DType dtype);
   Tensor weight(const std::string& name, const Shape& shape, DType dtype,
                 WeightOptions options = {});
+  // shape is that of the tensor that carries the mask; for Csr it is {q_len, n}.
   MaskInput mask_input(const std::string& name, const Shape& shape,
                        const MaskInputOptions& options);
   void output(const std::string& name, const Tensor& value);
 
-  // Makes a tensor readable in masks and scores, under its name.
-  Capture capture(const Tensor& value);
+  // The input, weight or result of this name. Throws GraphError where there is none.
+  Tensor tensor(std::string_view name) const;
 
-  // x [..., in] times the weight, plus bias [out]: [..., out].
+  // Makes a tensor of rank 1 to 4 readable in masks and scores, under its own name or another one.
+  Capture capture(const Tensor& value, const std::string& name = {});
+
+  // x [..., rows, in] times the weight, plus bias [out]: [..., rows, out].
   Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
   // [..., m, k] x [..., k, n]; leading extents broadcast; a transposed operand is [..., k, m] or
   // [..., n, k].
@@ -202,12 +214,12 @@ class Graph {
   // [batch, seq, (heads + 2 kv_heads) * head_dim], q then k then v.
   QkvHeads split_qkv(const Tensor& x, const SplitHeads& options);
 
-  // Schema version, operators, masks and scores as text; data of masks and tables by digest, in the
-  // sidecar: a safetensors image, empty where there is none.
+  // Schema version, operators, masks and scores as text; data of masks and tables by digest.
   struct Saved;
   Saved to_json() const;
-  // Throws GraphError that names the place in the JSON and what is wrong there.
-  static Graph from_json(std::string_view json, std::span<const std::byte> sidecar = {});
+  // Throws GraphError that names the place in the JSON, such as /operators/3/inputs/0, what is
+  // wrong there and what was expected.
+  static Graph from_json(std::string_view json, const std::map<std::string, HostTensor>& data = {});
 
   std::string dump() const;  // one line an operator, for people
   // 32 hexadecimal digits, the same for graphs that differ only in names and in the order of
@@ -218,12 +230,19 @@ class Graph {
   explicit Graph(graph::Ir ir);
 
  private:
+  // Appends the operator, which reads `inputs`; what it gives.
+  std::vector<Tensor> append(graph::Operator op, std::span<const Tensor> inputs);
+  Tensor append_one(graph::Operator op, std::initializer_list<Tensor> inputs);
+  // The id of a handle that an operator takes by the name `argument`.
+  int id(std::string_view op, std::string_view argument, const Tensor& tensor) const;
+  Tensor handle(int id) const;
+
   std::unique_ptr<graph::Ir> ir_;
 };
 
 struct Graph::Saved {
   std::string json;
-  std::vector<std::byte> sidecar;
+  std::map<std::string, HostTensor> data;  // by digest; a safetensors file holds it as it is
 };
 
 }  // namespace stof

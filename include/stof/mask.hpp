@@ -40,7 +40,8 @@ class Mask {
   // Bool or UInt8 (0 hides a key), [q_len, kv_len] or [batch or 1, heads or 1, q_len, kv_len], on
   // the host. Copies. Throws GraphError on another dtype or shape.
   static Mask dense(const TensorView& keep);
-  // One bit a key, the lowest first, each row padded to a 64-bit word; batch-major rows.
+  // One bit a key, the lowest first, each row padded to a 64-bit word; batch-major rows. Bits of
+  // the padding count for nothing.
   static Mask bits(std::span<const std::uint64_t> words, const Shape& shape);
   // Sorted, unique columns of each row; row_ptr has q_len + 1 entries.
   static Mask csr(std::span<const std::int32_t> row_ptr, std::span<const std::int32_t> col_idx,
@@ -50,8 +51,9 @@ class Mask {
   static Mask blocks(const TensorView& keep, int block_size, std::int64_t q_len,
                      std::int64_t kv_len);
 
-  // 32 hexadecimal digits that name the mask: canonical text and table data for expressions, bits
-  // for data. Computed once.
+  // 32 hexadecimal digits that name the mask: text and table data for expressions, bits for data.
+  // Computed once. Bytes and bits of the same truth values have one digest; other forms (CSR,
+  // blocks, an expression) of what they see have others.
   const std::string& digest() const;
   // The expression text, or the form and shape of data: "dense[128, 128] & k_pos <= q_pos".
   std::string text() const;
@@ -100,11 +102,12 @@ Mask longformer(std::int64_t window, std::int64_t globals);
 Mask bigbird(std::int64_t block_size, std::int64_t window_blocks, std::int64_t global_blocks,
              std::int64_t random_per_row, std::int64_t seed);
 Mask prefix(std::int64_t length);  // causal, and every query sees the first `length` keys
-// Packed documents: cu_seqlens holds their start offsets and the total length. A query sees the
-// keys of its own document.
+// Packed documents: cu_seqlens holds their start offsets and the total length, which q_len and
+// kv_len may not pass. A query sees the keys of its own document.
 Mask documents(std::span<const std::int32_t> cu_seqlens);
 Mask documents(std::initializer_list<std::int32_t> cu_seqlens);
-// A question, then answers that see the question and, causally, themselves: start offsets of all.
+// A question, then answers: cu_seqlens as for documents, the first of which is the question. Each
+// token sees, causally, its own document and the question.
 Mask share_question(std::span<const std::int32_t> cu_seqlens);
 Mask block_causal(std::int64_t block_size);  // k_pos / block_size <= q_pos / block_size
 // Tokens of a grid of `width` columns see those at most `radius` rows and columns away.

@@ -221,11 +221,12 @@ Interpreter::Interpreter(Program program, CaptureReader read)
 }
 
 std::span<const std::int64_t> Interpreter::run(std::span<const std::int64_t> scalars,
-                                               std::optional<int> varying, int count) {
+                                               std::optional<int> varying, int count,
+                                               const ListedScalar& listed) {
   STOF_CHECK(scalars.size() == program_.scalars.size()) << scalars.size() << " scalars";
   STOF_CHECK(count >= 1 && count <= kLanes) << count << " points";
   for (std::size_t at = 0; at < program_.code.size(); ++at) {
-    step(at, scalars, varying, count);
+    step(at, scalars, varying, count, listed);
   }
   Lanes& result = slots_[0];
   if (result.is_uniform) {
@@ -245,7 +246,7 @@ std::uint64_t Interpreter::run_bits(std::span<const std::int64_t> scalars,
 }
 
 void Interpreter::step(std::size_t at, std::span<const std::int64_t> scalars,
-                       std::optional<int> varying, int count) {
+                       std::optional<int> varying, int count, const ListedScalar& listed) {
   const Instruction& instruction = program_.code[at];
   Lanes& result = slots_[instruction.destination];
   if (const Kernel kernel = kernels_[at]) {
@@ -262,6 +263,11 @@ void Interpreter::step(std::size_t at, std::span<const std::int64_t> scalars,
     return;
   }
   const bool is_scalar = instruction.op == Op::Scalar;
+  if (is_scalar && listed.scalar == static_cast<int>(instruction.index)) {
+    std::copy_n(listed.words.begin(), count, result.words.begin());
+    result.is_uniform = false;
+    return;
+  }
   result.words[0] = is_scalar ? scalars[instruction.index] : program_.constants[instruction.index];
   result.is_uniform = !is_scalar || varying != static_cast<int>(instruction.index);
   for (int i = 1; !result.is_uniform && i < count; ++i) {

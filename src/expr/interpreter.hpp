@@ -23,6 +23,12 @@ struct Lanes {
   bool is_uniform = true;  // only words[0] holds
 };
 
+// A scalar that has a word of its own at each point.
+struct ListedScalar {
+  std::optional<int> scalar = {};
+  std::span<const std::int64_t> words = {};  // at least as many as there are points
+};
+
 // Runs a program at many points. What does not depend on the varying scalar is computed once a run.
 // Not for use by two threads at once; copies are independent.
 class Interpreter {
@@ -36,8 +42,10 @@ class Interpreter {
 
   // The results at `count` points, at most kLanes; valid until the next run. `scalars` are words in
   // the order of program().scalars, and point i adds i to the integer scalar `varying`, if given.
+  // What is `listed` takes its words from there.
   std::span<const std::int64_t> run(std::span<const std::int64_t> scalars,
-                                    std::optional<int> varying, int count);
+                                    std::optional<int> varying, int count,
+                                    const ListedScalar& listed = {});
 
   // The truth of the results, bit i for point i.
   std::uint64_t run_bits(std::span<const std::int64_t> scalars, std::optional<int> varying,
@@ -52,7 +60,7 @@ class Interpreter {
   using Kernel = void (*)(Lanes& result, const Lanes& a, const Lanes& b, const Lanes& c, int count);
 
   void step(std::size_t at, std::span<const std::int64_t> scalars, std::optional<int> varying,
-            int count);
+            int count, const ListedScalar& listed);
   void read_table(const Instruction& instruction, int count);
   void read_capture(const Instruction& instruction, int count);
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -41,7 +42,7 @@ enum class OpKind : std::uint8_t {
   LayerNorm,
   RmsNorm,
   Softmax,
-  Score,  // score modifier of attention: attribute "score", captures as further inputs
+  Score,  // score modifier of attention
   Mask,   // attention mask: hidden scores become -inf
   ReduceSum,
   ReduceMean,
@@ -57,17 +58,19 @@ enum class OpKind : std::uint8_t {
   Broadcast,
 };
 
-// Masks and scores are attributes: what they capture are inputs of the operator, by name.
+// Masks and scores are attributes; what they capture, Operator::captures tells.
 using Attribute = std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>,
                                DType, Dim, Shape, Mask, Expr>;
 
 struct Operator {
   OpKind kind = OpKind::Add;
-  std::vector<int> inputs;   // ids of values; -1 for an optional one that is absent
-  std::vector<int> outputs;  // ids of values
-  std::map<std::string, Attribute> attributes;
-  std::map<std::string, int> captures;  // name in the mask or score -> id of the value
-  int segment = -1;                     // operators that share one >= 0 are never fused apart
+  // Ids of values; -1 for an optional one that is absent before one that is not. The last is never
+  // -1.
+  std::vector<int> inputs = {};
+  std::vector<int> outputs = {};                     // ids of values
+  std::map<std::string, Attribute> attributes = {};  // as op_info.hpp lists them
+  std::map<std::string, int> captures = {};          // name in the mask or score -> id of the value
+  int segment = -1;  // operators that share one >= 0 are never fused apart
 };
 
 enum class ValueRole : std::uint8_t { Input, Weight, Result };
@@ -88,12 +91,13 @@ struct Output {
 
 // A graph as plain data. Operators stand in topological order.
 struct Ir {
-  std::uint64_t uid = 0;  // which handles belong to it; copies keep it
   std::string name;
   std::map<std::string, Dim> dims;
   std::vector<std::shared_ptr<const Value>> values;
+  std::map<std::string, int, std::less<>> ids;  // name of a value -> its id
   std::vector<Operator> operators;
   std::vector<Output> outputs;
+  std::map<std::string, int> captures;  // what Graph::capture handed out: name -> id of the value
 };
 
 }  // namespace stof::graph
