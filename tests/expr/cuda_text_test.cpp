@@ -12,7 +12,6 @@
 
 using stof::Expr;
 using stof::ScalarType;
-using stof::Table;
 using stof::expr::cuda_text;
 using stof::expr::CudaNames;
 using stof::expr::CudaText;
@@ -66,7 +65,7 @@ CudaNames names() {
   return result;
 }
 
-CudaText text_of(std::string_view text, Ranges ranges = {}) {
+CudaText text_of(std::string_view text, const Ranges& ranges = {}) {
   stof::ExprNames known = RandomExpression::names();
   for (const char* name : {"q_len", "kv_len", "head"}) {
     known.scalars.emplace(name, ScalarType::Int);
