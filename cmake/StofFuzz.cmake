@@ -1,15 +1,5 @@
 set(STOF_FUZZ_SECONDS 60 CACHE STRING "How long each fuzz test runs")
 
-# The modules that read what others wrote, without device code: nvcc has no part in them.
-get_target_property(stof_fuzzed_sources stof SOURCES)
-list(FILTER stof_fuzzed_sources INCLUDE REGEX "^(base|contract|expr|graph|io|kernel|mask|render)/")
-list(TRANSFORM stof_fuzzed_sources PREPEND ${PROJECT_SOURCE_DIR}/src/)
-add_library(stof_fuzzed STATIC ${stof_fuzzed_sources})
-target_include_directories(stof_fuzzed PUBLIC ${PROJECT_SOURCE_DIR}/include)
-target_compile_features(stof_fuzzed PUBLIC cxx_std_20)
-target_link_libraries(stof_fuzzed PUBLIC stof_internal)
-stof_embed_templates(stof_fuzzed ${PROJECT_SOURCE_DIR}/templates)
-
 add_custom_target(fuzz)
 
 # stof_fuzz_test(<name>) - <name>_fuzz.cpp as a libFuzzer program and a ctest entry, with the seeds in
@@ -18,9 +8,8 @@ add_custom_target(fuzz)
 function(stof_fuzz_test name)
     set(program fuzz.${name})
     add_executable(${program} ${name}_fuzz.cpp)
-    target_link_libraries(${program} PRIVATE stof_fuzzed)
+    target_link_libraries(${program} PRIVATE stof stof_internal)
     target_link_options(${program} PRIVATE -fsanitize=fuzzer)
-    set_target_properties(${program} PROPERTIES CXX_CLANG_TIDY clang-tidy-14)
     add_dependencies(fuzz ${program})
 
     set(found ${CMAKE_CURRENT_BINARY_DIR}/corpus/${name})
