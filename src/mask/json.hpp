@@ -15,7 +15,7 @@ namespace stof::mask {
 // What JSON names by digest: the XXH3-128 of the dtype's name and the bytes. Rank 1.
 using Sidecar = std::map<std::string, HostTensor>;
 
-struct Saved {
+struct Saved {  // NOLINT(bugprone-exception-escape): JSON moves without throwing
   nlohmann::json json;
   Sidecar tensors;
 };

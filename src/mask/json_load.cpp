@@ -116,6 +116,7 @@ Table load_table(const std::string& name, const Place& place, const Sidecar& ten
       throw GraphError(fmt::format("type {} is neither int nor float", type));
     }
     std::vector<double> values;
+    values.reserve(entries.size());
     for (const std::int64_t bits : entries) {
       values.push_back(std::bit_cast<double>(bits));
     }
@@ -174,6 +175,7 @@ LoadedBits load_bits(const Place& place, const Sidecar& tensors) {
   if (!shape.value.is_array() || shape.value.size() != 4) {
     shape.fail("not four integers");
   }
+  bits.shape.reserve(4);
   for (const json& size : shape.value) {
     bits.shape.push_back(Place{size, shape.where}.integer());
   }

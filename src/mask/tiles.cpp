@@ -90,7 +90,7 @@ BandSummary summarise(const MaskLayout& layout, const Band& band) {
   const std::int64_t groups = ceil_div(layout.extent.kv_len, kInnerTile);
   BandSummary summary{.any = std::vector<std::uint64_t>(words),
                       .all = std::vector<std::uint64_t>(words)};
-  for (const std::int32_t col : layout.full.row(band.tile_row)) {
+  for (const std::int64_t col : layout.full.row(band.tile_row)) {
     set_bits(summary.any, col * 8, std::min<std::int64_t>(groups, col * 8 + 8));
     set_bits(summary.all, col * 8, col * 8 + 8);
   }

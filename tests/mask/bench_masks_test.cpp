@@ -45,7 +45,9 @@ TEST_CASE("bench masks have the bits of the script") {
 }
 
 TEST_CASE("documents have the offsets of the script") {
-  for (const auto& [length, expected] : fixture().at("documents").items()) {
+  const nlohmann::json documents = fixture().at("documents");
+  CHECK_FALSE(documents.empty());
+  for (const auto& [length, expected] : documents.items()) {
     CHECK(bench::document_offsets(std::stoll(length)) == expected.get<std::vector<std::int32_t>>());
   }
 }
