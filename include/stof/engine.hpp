@@ -35,12 +35,6 @@ struct TensorInfo {
   DType dtype = DType::Float32;
 };
 
-// A named tensor of the caller, such as a weight.
-struct NamedTensor {
-  std::string name;
-  TensorView view;
-};
-
 // Contiguous memory of the backend, owned. Moves, does not copy.
 class Buffer {
  public:
@@ -111,7 +105,8 @@ class Plan {
 
   // Every input and output by name, in the dtype and shape of the plan; strided views are welcome.
   // Throws GraphError.
-  Execution bind(const Weights& weights, const Bindings& tensors, const BindOptions& options = {}) const;
+  Execution bind(const Weights& weights, const Bindings& tensors,
+                 const BindOptions& options = {}) const;
 
   // What runs, in order, for people.
   std::string explain() const;
@@ -132,9 +127,9 @@ class Engine {
   // Throws GraphError where the graph has no output, or an output that is called like an input.
   Plan build(const Graph& graph) const;
 
-  // Takes the weights of the plan by name out of a safetensors file, or out of the caller's tensors;
-  // others are passed over. Floats are rounded to the dtype of the graph. Throws GraphError that names
-  // a tensor that is missing or has another shape.
+  // Takes the weights of the plan by name out of a safetensors file, or out of the caller's
+  // tensors; others are passed over. Floats are rounded to the dtype of the graph. Throws
+  // GraphError that names a tensor that is missing or has another shape.
   Weights load_weights(const Plan& plan, const std::filesystem::path& file) const;
   Weights load_weights(const Plan& plan, std::span<const NamedTensor> tensors) const;
 

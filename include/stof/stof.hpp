@@ -6,4 +6,6 @@
 #include "stof/expr.hpp"
 #include "stof/graph.hpp"
 #include "stof/mask.hpp"
+#include "stof/options.hpp"
+#include "stof/precision.hpp"
 #include "stof/tensor.hpp"

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -67,6 +68,8 @@ class Dim {
 
   void add_term(const Product& product, std::int64_t coefficient);
   Dim times_term(const Product& product, std::int64_t coefficient) const;
+  template <typename ValueOf>
+  std::optional<std::int64_t> evaluate(ValueOf value_of) const;
   std::int64_t bound(bool is_upper) const;
   std::int64_t degree_in(const std::string& name) const;
   std::int64_t remainder_at(const DimValues& point, std::int64_t divisor) const;
@@ -112,6 +115,11 @@ struct TensorView {
   // Both throw GraphError on a negative extent, on overflow or on strides of another rank.
   std::int64_t element_count() const;
   bool is_contiguous() const;
+};
+
+struct NamedTensor {
+  std::string name;
+  TensorView view;
 };
 
 // A contiguous tensor in host memory.

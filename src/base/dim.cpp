@@ -1,7 +1,10 @@
 // A Dim is a sum of products of symbols, kept as a map from product to coefficient. Every symbol is
 // at least 0, so a product grows with each of its symbols; bounds rest on that.
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <optional>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -88,27 +91,37 @@ std::int64_t Dim::value() const {
   return terms_.empty() ? 0 : terms_.begin()->second;
 }
 
-std::int64_t Dim::value(const DimValues& values) const {
+// The sum over the terms with value_of(symbol, coefficient) for each symbol; nothing on overflow.
+template <typename ValueOf>
+std::optional<std::int64_t> Dim::evaluate(ValueOf value_of) const {
   std::optional<std::int64_t> sum = 0;
   for (const auto& [product, coefficient] : terms_) {
     std::optional<std::int64_t> term = coefficient;
     for (const Symbol& symbol : product) {
-      const auto found = values.find(symbol.name);
-      if (found == values.end()) {
-        throw GraphError(fmt::format("dim: {} has no value", symbol.name));
-      }
-      if (found->second < symbol.min || found->second > symbol.max) {
-        throw GraphError(fmt::format("dim: {} = {} is outside [{}, {}]", symbol.name, found->second,
-                                     symbol.min, symbol.max));
-      }
-      term = term ? base::checked_multiply(*term, found->second) : term;
+      const std::int64_t value = value_of(symbol, coefficient);
+      term = term ? base::checked_multiply(*term, value) : term;
     }
     sum = sum && term ? base::checked_add(*sum, *term) : std::nullopt;
   }
-  if (!sum) {
+  return sum;
+}
+
+std::int64_t Dim::value(const DimValues& values) const {
+  const auto value = evaluate([&](const Symbol& symbol, std::int64_t /*coefficient*/) {
+    const auto found = values.find(symbol.name);
+    if (found == values.end()) {
+      throw GraphError(fmt::format("dim: {} has no value", symbol.name));
+    }
+    if (found->second < symbol.min || found->second > symbol.max) {
+      throw GraphError(fmt::format("dim: {} = {} is outside [{}, {}]", symbol.name, found->second,
+                                   symbol.min, symbol.max));
+    }
+    return found->second;
+  });
+  if (!value) {
     throw_overflow(text());
   }
-  return *sum;
+  return *value;
 }
 
 std::int64_t Dim::min() const {
@@ -120,19 +133,13 @@ std::int64_t Dim::max() const {
 }
 
 std::int64_t Dim::bound(bool is_upper) const {
-  std::optional<std::int64_t> sum = 0;
-  for (const auto& [product, coefficient] : terms_) {
-    std::optional<std::int64_t> term = coefficient;
-    for (const Symbol& symbol : product) {
-      const std::int64_t extreme = (coefficient > 0) == is_upper ? symbol.max : symbol.min;
-      term = term ? base::checked_multiply(*term, extreme) : term;
-    }
-    sum = sum && term ? base::checked_add(*sum, *term) : std::nullopt;
-  }
-  if (!sum) {
+  const auto bound = evaluate([=](const Symbol& symbol, std::int64_t coefficient) {
+    return (coefficient > 0) == is_upper ? symbol.max : symbol.min;
+  });
+  if (!bound) {
     throw_overflow(fmt::format("the {} of {}", is_upper ? "maximum" : "minimum", text()));
   }
-  return *sum;
+  return *bound;
 }
 
 // Where a coefficient is no multiple, the polynomial may still be: seq * seq + seq is always even.

@@ -1,6 +1,7 @@
 #include "stof/dtype.hpp"
 
 #include <array>
+#include <cstddef>
 
 #include "base/check.hpp"
 

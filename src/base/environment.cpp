@@ -1,5 +1,6 @@
 #include "base/environment.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 

@@ -1,3 +1,6 @@
+#include <optional>
+#include <string_view>
+
 #include <fmt/format.h>
 
 #include "base/checked.hpp"

@@ -31,8 +31,9 @@ void check_view(std::string_view call, std::string_view kind, const TensorInfo& 
                 const TensorView& view, const DimValues& dims) {
   const std::vector<std::int64_t> shape = info.shape.sizes(dims);
   if (view.location != Location::Host) {
-    throw GraphError(fmt::format("{}: {} '{}' lies on a device, the reference backend reads the host",
-                                 call, kind, info.name));
+    throw GraphError(
+        fmt::format("{}: {} '{}' lies on a device, the reference backend reads the host", call,
+                    kind, info.name));
   }
   if (view.dtype != info.dtype || view.shape != shape) {
     throw GraphError(fmt::format("{}: {} '{}' is {}, the plan takes {}", call, kind, info.name,
@@ -57,7 +58,8 @@ void copy(const HostTensor& from, const TensorView& to) {
     for (std::size_t axis = 0; axis < index.size(); ++axis) {
       offset += index[axis] * to.strides[axis];
     }
-    std::memcpy(target + offset * static_cast<std::int64_t>(item_bytes), &from.bytes()[item], item_bytes);
+    std::memcpy(target + offset * static_cast<std::int64_t>(item_bytes), &from.bytes()[item],
+                item_bytes);
     for (std::size_t axis = index.size(); axis-- > 0 && ++index[axis] == to.shape[axis];) {
       index[axis] = 0;
     }

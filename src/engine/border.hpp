@@ -11,8 +11,9 @@
 // Tensors where they cross the border between a caller and a plan.
 namespace stof::engine {
 
-// Throws GraphError unless the view has the dtype, and the shape under these dims, of the plan's tensor,
-// and lies on the host: "bind: input 'x' is float32[8, 512], the plan takes float16[8, 512]".
+// Throws GraphError unless the view has the dtype, and the shape under these dims, of the plan's
+// tensor, and lies on the host: "bind: input 'x' is float32[8, 512], the plan takes float16[8,
+// 512]".
 void check_view(std::string_view call, std::string_view kind, const TensorInfo& info,
                 const TensorView& view, const DimValues& dims);
 

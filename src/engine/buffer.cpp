@@ -9,16 +9,19 @@ namespace stof {
 Buffer::Buffer(DType dtype, std::vector<std::int64_t> shape) : tensor_(dtype, std::move(shape)) {}
 
 void Buffer::upload(const TensorView& host) {
-  if (host.shape != shape() || (host.dtype != dtype() && !(is_floating(host.dtype) && is_floating(dtype())))) {
+  if (host.shape != shape() ||
+      (host.dtype != dtype() && !(is_floating(host.dtype) && is_floating(dtype())))) {
     throw GraphError(fmt::format("upload: the tensor is {}, the buffer {}",
-                                 engine::describe(host.dtype, host.shape), engine::describe(dtype(), shape())));
+                                 engine::describe(host.dtype, host.shape),
+                                 engine::describe(dtype(), shape())));
   }
   HostTensor copy(host);
   tensor_ = host.dtype == dtype() ? std::move(copy) : copy.cast(dtype());
 }
 
 void Buffer::upload(std::span<const float> values) {
-  if (static_cast<std::int64_t>(values.size()) != tensor_.element_count() || !is_floating(dtype())) {
+  if (static_cast<std::int64_t>(values.size()) != tensor_.element_count() ||
+      !is_floating(dtype())) {
     throw GraphError(fmt::format("upload: {} floats do not fill a buffer of {}", values.size(),
                                  engine::describe(dtype(), shape())));
   }

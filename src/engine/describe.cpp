@@ -1,9 +1,8 @@
-#include "stof/engine.hpp"
-
 #include <fmt/format.h>
 
 #include "cuda/device.hpp"
 #include "render/embedded_templates.hpp"
+#include "stof/engine.hpp"
 #include "stof/error.hpp"
 
 namespace stof {

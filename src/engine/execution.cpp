@@ -19,7 +19,8 @@ void Execution::set(const std::string& name, const TensorView& view) {
     throw GraphError(fmt::format("set: '{}' is not bound", name));
   }
   // The view that is there has passed the same check, so its shape is that of the plan.
-  const TensorInfo info{.name = name, .shape = Shape::of(bound->second.shape), .dtype = bound->second.dtype};
+  const TensorInfo info{
+      .name = name, .shape = Shape::of(bound->second.shape), .dtype = bound->second.dtype};
   engine::check_view("set", "tensor", info, view, {});
   bound->second = view;
 }
@@ -32,10 +33,12 @@ void Execution::launch(CUstream_st* /*stream*/) {
   }
   for (const TensorInfo& info : plan.weights) {
     // The reference only reads; a view has no const form.
-    tensors.emplace(info.name, const_cast<HostTensor&>(data_->weights->tensors.at(info.name)).view());
+    tensors.emplace(info.name,
+                    const_cast<HostTensor&>(data_->weights->tensors.at(info.name)).view());
   }
-  const reference::Outputs outputs = reference::run(
-      plan.graph, tensors, {.precision = plan.options.precision, .dims = data_->dims, .thread_count = 0});
+  const reference::Outputs outputs =
+      reference::run(plan.graph, tensors,
+                     {.precision = plan.options.precision, .dims = data_->dims, .thread_count = 0});
   for (const auto& [name, output] : outputs) {
     engine::copy(output.tensor(), data_->tensors.at(name));
   }

@@ -28,7 +28,8 @@ const TensorInfo* find(const std::vector<TensorInfo>& tensors, const std::string
   return found == tensors.end() ? nullptr : &*found;
 }
 
-const TensorInfo& find(const char* kind, const std::vector<TensorInfo>& tensors, const std::string& name) {
+const TensorInfo& find(const char* kind, const std::vector<TensorInfo>& tensors,
+                       const std::string& name) {
   if (const TensorInfo* info = find(tensors, name)) {
     return *info;
   }
@@ -58,11 +59,13 @@ const TensorInfo& Plan::output(const std::string& name) const {
   return find("output", data_->outputs, name);
 }
 
-Execution Plan::bind(const Weights& weights, const Bindings& tensors, const BindOptions& options) const {
+Execution Plan::bind(const Weights& weights, const Bindings& tensors,
+                     const BindOptions& options) const {
   for (const auto& [name, view] : tensors) {
     if (find(data_->inputs, name) == nullptr && find(data_->outputs, name) == nullptr) {
       throw GraphError(fmt::format("bind: '{}' is neither an input ({}) nor an output ({})", name,
-                                   engine::list_names(data_->inputs), engine::list_names(data_->outputs)));
+                                   engine::list_names(data_->inputs),
+                                   engine::list_names(data_->outputs)));
     }
   }
   const auto check_all = [&](const char* kind, const std::vector<TensorInfo>& infos) {
@@ -86,8 +89,8 @@ Execution Plan::bind(const Weights& weights, const Bindings& tensors, const Bind
 }
 
 std::string Plan::explain() const {
-  return fmt::format("reference backend, {} precision\n{}", precision_name(data_->options.precision),
-                     data_->graph.dump());
+  return fmt::format("reference backend, {} precision\n{}",
+                     precision_name(data_->options.precision), data_->graph.dump());
 }
 
 }  // namespace stof

@@ -14,7 +14,8 @@ namespace {
 
 HostTensor converted(const TensorInfo& info, const TensorView& view, const std::string& source) {
   const std::vector<std::int64_t> shape = info.shape.sizes();
-  const bool converts = view.dtype == info.dtype || (is_floating(view.dtype) && is_floating(info.dtype));
+  const bool converts =
+      view.dtype == info.dtype || (is_floating(view.dtype) && is_floating(info.dtype));
   if (view.shape != shape || !converts) {
     throw GraphError(fmt::format("weights: '{}' of {} is {}, the graph takes {}", info.name, source,
                                  engine::describe(view.dtype, view.shape),
@@ -25,7 +26,8 @@ HostTensor converted(const TensorInfo& info, const TensorView& view, const std::
 }
 
 GraphError missing(const TensorInfo& info, const std::string& source, std::size_t count) {
-  return GraphError(fmt::format("weights: '{}' is missing in {}, which has {} tensors", info.name, source, count));
+  return GraphError(fmt::format("weights: '{}' is missing in {}, which has {} tensors", info.name,
+                                source, count));
 }
 
 }  // namespace
@@ -37,8 +39,8 @@ void check_weights(const PlanData& plan, const WeightsData& weights) {
     const auto found = weights.tensors.find(info.name);
     if (found == weights.tensors.end() || found->second.dtype() != info.dtype ||
         found->second.shape() != info.shape.sizes()) {
-      throw GraphError(fmt::format("bind: the weights are not for this plan, they lack '{}' as {}", info.name,
-                                   describe(info.dtype, info.shape.sizes())));
+      throw GraphError(fmt::format("bind: the weights are not for this plan, they lack '{}' as {}",
+                                   info.name, describe(info.dtype, info.shape.sizes())));
     }
   }
 }

@@ -17,6 +17,7 @@ namespace {
 template <typename T>
 std::vector<std::string> keys(const std::map<std::string, T, std::less<>>& map) {
   std::vector<std::string> result;
+  result.reserve(map.size());
   for (const auto& entry : map) {
     result.push_back(entry.first);
   }
@@ -26,6 +27,7 @@ std::vector<std::string> keys(const std::map<std::string, T, std::less<>>& map) 
 template <typename T>
 std::vector<T> values(const std::map<std::string, T, std::less<>>& map) {
   std::vector<T> result;
+  result.reserve(map.size());
   for (const auto& entry : map) {
     result.push_back(entry.second);
   }

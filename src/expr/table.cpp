@@ -26,6 +26,27 @@ std::int64_t word(double value) {
   return std::bit_cast<std::int64_t>(value);
 }
 
+std::vector<std::int64_t> words(std::vector<std::int64_t> values) {
+  return values;
+}
+
+std::vector<std::int64_t> words(const std::vector<double>& values) {
+  std::vector<std::int64_t> result;
+  result.reserve(values.size());
+  for (const double value : values) {
+    result.push_back(word(value));
+  }
+  return result;
+}
+
+bool is_nan(std::int64_t) {
+  return false;
+}
+
+bool is_nan(double value) {
+  return std::isnan(value);
+}
+
 template <typename T>
 struct Bounds {
   using Limits = std::numeric_limits<T>;
@@ -59,36 +80,30 @@ void add_bounds(TableData& data, const std::vector<T>& values) {
 
 template <typename T>
 std::shared_ptr<const TableData> table_data(std::string name, ScalarType type,
-                                            const std::vector<T>& values) {
+                                            std::vector<T> values) {
   expr::check_name("table", name);
   if (values.empty()) {
     throw ExpressionError(0, fmt::format("expression: table {} has no entries", name));
   }
-  TableData data{.name = std::move(name),
-                 .type = type,
-                 .entries = {},
-                 .block_low = {},
-                 .block_high = {},
-                 .digest = {}};
-  data.entries.reserve(values.size());
-  for (const T value : values) {
-    data.entries.push_back(word(value));
-    data.has_nan = data.has_nan || value != value;
-  }
-  add_bounds(data, values);
+  auto data = std::make_shared<TableData>();
+  data->name = std::move(name);
+  data->type = type;
+  data->has_nan = std::ranges::any_of(values, [](T value) { return is_nan(value); });
+  add_bounds(*data, values);
+  data->entries = words(std::move(values));
   std::string bytes(expr::name_of(type));
-  bytes.append(reinterpret_cast<const char*>(data.entries.data()), 8 * data.entries.size());
-  data.digest = base::hash(bytes);
-  return std::make_shared<const TableData>(std::move(data));
+  bytes.append(reinterpret_cast<const char*>(data->entries.data()), 8 * data->entries.size());
+  data->digest = base::hash(bytes);
+  return data;
 }
 
 }  // namespace
 
 Table::Table(std::string name, std::vector<std::int64_t> values)
-    : data_(table_data(std::move(name), ScalarType::Int, values)) {}
+    : data_(table_data(std::move(name), ScalarType::Int, std::move(values))) {}
 
 Table::Table(std::string name, std::vector<double> values)
-    : data_(table_data(std::move(name), ScalarType::Float, values)) {}
+    : data_(table_data(std::move(name), ScalarType::Float, std::move(values))) {}
 
 const std::string& Table::name() const {
   return data_->name;

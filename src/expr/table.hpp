@@ -14,7 +14,7 @@ inline constexpr int kTableBlock = 64;
 // Entries and bounds are 64-bit words as in a Program: integers, or the bits of doubles.
 struct TableData {
   std::string name;
-  ScalarType type;
+  ScalarType type = ScalarType::Int;
   std::vector<std::int64_t> entries;
   std::vector<std::int64_t> block_low;   // of entries 64 i to 64 i + 63; NaN entries are left out
   std::vector<std::int64_t> block_high;  // below block_low where all entries are NaN

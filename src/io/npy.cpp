@@ -4,6 +4,7 @@
 #include <bit>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 

@@ -1,5 +1,6 @@
 #include "io/npy_header.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <set>
 

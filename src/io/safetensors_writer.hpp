@@ -10,11 +10,6 @@
 
 namespace stof::io {
 
-struct NamedTensor {
-  std::string name;
-  TensorView view;
-};
-
 // Writes host views of any strides to a safetensors file, one after the other; the file appears
 // when it is whole. Every tensor is aligned in it. Throws GraphError.
 void write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,

@@ -205,7 +205,12 @@ TileLists derive_tiles(const MaskLayout& layout, std::int64_t tile_q, std::int64
                   .classes = {},
                   .sub_classes = {},
                   .order = {}};
-  std::vector<QueryTile> tiles(lists.mask_batch * lists.mask_heads * lists.q_tiles);
+  const std::int64_t count = lists.mask_batch * lists.mask_heads * lists.q_tiles;
+  if (count > std::numeric_limits<std::int32_t>::max()) {
+    throw GraphError(fmt::format("mask: {} tiles of {} queries, more than the limit of {}", count,
+                                 tile_q, std::numeric_limits<std::int32_t>::max()));
+  }
+  std::vector<QueryTile> tiles(count);
   base::parallel_for(std::ssize(tiles), [&](std::int64_t r) {
     tiles[r] = list_tiles(bands_of(layout, tile_q, r / lists.q_tiles, r % lists.q_tiles),
                           lists.kv_tiles, tile_k);

@@ -1,11 +1,7 @@
 // The operations of the expression language that C++ lacks, or leaves undefined where their
-// operands are extreme. Integers wrap at 64 bits; x / 0 is 0. Also plain C++ where nobody defines
-// STOF_DEVICE, so that host tests run it.
+// operands are extreme. Integers wrap at 64 bits; x / 0 is 0. A host compiler takes it as plain
+// C++, so that tests need no GPU.
 #pragma once
-
-#ifndef __CUDACC__
-#include <math.h>
-#endif
 
 #ifdef __CUDACC__
 #define STOF_DEVICE __device__ __forceinline__
@@ -36,10 +32,6 @@ STOF_DEVICE int64 wrap_neg(int64 a) {
 
 STOF_DEVICE int64 wrap_abs(int64 a) {
   return a < 0 ? wrap_neg(a) : a;
-}
-
-STOF_DEVICE int shift_left(int a, int count) {
-  return static_cast<int>(static_cast<unsigned>(a) << count);
 }
 
 STOF_DEVICE int64 shift_left(int64 a, int64 count) {
@@ -147,12 +139,12 @@ STOF_DEVICE int64 hash(int64 seed, int64 a, int64 b) {
       mix(mix(mix(static_cast<uint64>(seed)) ^ static_cast<uint64>(a)) ^ static_cast<uint64>(b)));
 }
 
-// hash >>> 33 and hash >>> 40, which fit in an int.
-STOF_DEVICE int hash31(int64 seed, int64 a, int64 b) {
+// What draw() takes the remainder of, and what keep() compares: hash >>> 33 and hash >>> 40.
+STOF_DEVICE int draw_bits(int64 seed, int64 a, int64 b) {
   return static_cast<int>(static_cast<uint64>(hash(seed, a, b)) >> 33);
 }
 
-STOF_DEVICE int hash24(int64 seed, int64 a, int64 b) {
+STOF_DEVICE int keep_bits(int64 seed, int64 a, int64 b) {
   return static_cast<int>(static_cast<uint64>(hash(seed, a, b)) >> 40);
 }
 

@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include "io/safetensors.hpp"
+#include "io/safetensors_writer.hpp"
 #include "stof/stof.hpp"
 
 namespace {
@@ -23,7 +23,8 @@ struct Linear {
     const auto x = graph.input("x", {rows, 3}, DType::Float32);
     const auto w = graph.weight("w", {2, 3}, DType::Float16);
     const auto b = graph.weight("b", {2}, DType::Float16);
-    graph.output("y", graph.cast(graph.linear(graph.cast(x, DType::Float16), w, b), DType::Float32));
+    graph.output("y",
+                 graph.cast(graph.linear(graph.cast(x, DType::Float16), w, b), DType::Float32));
   }
 };
 
@@ -39,7 +40,9 @@ struct LinearWeights {
   stof::HostTensor w = floats({2, 3}, {1, 2, 3, 4, 5, 6});
   stof::HostTensor b = floats({2}, {0.5, -0.5});
 
-  std::vector<stof::NamedTensor> named() { return {{"b", b.view()}, {"unused", b.view()}, {"w", w.view()}}; }
+  std::vector<stof::NamedTensor> named() {
+    return {{"b", b.view()}, {"unused", b.view()}, {"w", w.view()}};
+  }
 };
 
 template <typename Call>
@@ -75,7 +78,8 @@ TEST_CASE("build, load, bind, launch") {
   }
   SUBCASE("an output may be strided: here each row lies in one of four columns") {
     std::vector<float> wide(8, -1.0F);
-    run.set("y", {.data = wide.data(), .dtype = DType::Float32, .shape = {2, 2}, .strides = {4, 1}});
+    run.set("y",
+            {.data = wide.data(), .dtype = DType::Float32, .shape = {2, 2}, .strides = {4, 1}});
     run.launch();
     CHECK(wide == std::vector<float>{1.5F, 3.5F, -1, -1, 6.5F, 14.5F, -1, -1});
   }
@@ -106,28 +110,36 @@ TEST_CASE("what does not fit is named") {
   stof::HostTensor y = floats({2, 2}, {});
   const stof::BindOptions two{.dims = {{"rows", 2}}};
 
-  CHECK(graph_error([&] { engine.build(stof::Graph("empty")); }) == "build: graph 'empty' has no output");
+  CHECK(graph_error([&] { engine.build(stof::Graph("empty")); }) ==
+        "build: graph 'empty' has no output");
   CHECK(graph_error([&] { plan.input("z"); }) == "plan: no input is called 'z', there is 'x'");
-  CHECK(graph_error([&] { plan.bind(weights, {{"x", x.view()}}, two); }) ==
-        "bind: output 'y' is not bound");
-  CHECK(graph_error([&] { plan.bind(weights, {{"q", x.view()}}, two); }) ==
-        "bind: 'q' is neither an input ('x') nor an output ('y')");
-  CHECK(graph_error([&] { plan.bind(weights, {{"x", y.view()}, {"y", y.view()}}, two); }) ==
-        "bind: input 'x' is float32[2, 2], the plan takes float32[2, 3]");
-  CHECK(graph_error([&] { plan.bind(weights, {{"x", x.view()}, {"y", y.view()}}, {}); }) ==
-        "dim: no value is given for rows");
+  CHECK(graph_error([&] {
+          plan.bind(weights, {{"x", x.view()}}, two);
+        }) == "bind: output 'y' is not bound");
+  CHECK(graph_error([&] {
+          plan.bind(weights, {{"q", x.view()}}, two);
+        }) == "bind: 'q' is neither an input ('x') nor an output ('y')");
+  CHECK(graph_error([&] {
+          plan.bind(weights, {{"x", y.view()}, {"y", y.view()}}, two);
+        }) == "bind: input 'x' is float32[2, 2], the plan takes float32[2, 3]");
+  CHECK(graph_error([&] {
+          plan.bind(weights, {{"x", x.view()}, {"y", y.view()}}, {});
+        }) == "dim: rows has no value");
   stof::TensorView device = x.view();
   device.location = stof::Location::Device;
-  CHECK(graph_error([&] { plan.bind(weights, {{"x", device}, {"y", y.view()}}, two); }) ==
-        "bind: input 'x' lies on a device, the reference backend reads the host");
+  CHECK(graph_error([&] {
+          plan.bind(weights, {{"x", device}, {"y", y.view()}}, two);
+        }) == "bind: input 'x' lies on a device, the reference backend reads the host");
 
-  CHECK(graph_error([&] { engine.load_weights(plan, std::vector<stof::NamedTensor>{{"b", host.b.view()}}); }) ==
-        "weights: 'w' is missing in the given list, which has 1 tensors");
+  CHECK(graph_error([&] {
+          engine.load_weights(plan, std::vector<stof::NamedTensor>{{"b", host.b.view()}});
+        }) == "weights: 'w' is missing in the given list, which has 1 tensors");
   const std::vector<stof::NamedTensor> swapped = {{"w", host.b.view()}, {"b", host.w.view()}};
   CHECK(graph_error([&] { engine.load_weights(plan, swapped); }) ==
         "weights: 'w' of the given list is float32[2], the graph takes float16[2, 3]");
-  CHECK(graph_error([&] { stof::Buffer(DType::Float16, {3}).upload(std::vector<float>{1, 2}); }) ==
-        "upload: 2 floats do not fill a buffer of float16[3]");
+  CHECK(graph_error([&] {
+          stof::Buffer(DType::Float16, {3}).upload(std::vector<float>{1, 2});
+        }) == "upload: 2 floats do not fill a buffer of float16[3]");
 
   stof::Graph echo("echo");
   echo.output("x", echo.relu(echo.input("x", {1}, DType::Float32)));

@@ -23,6 +23,7 @@ class RandomExpression {
 
   bool with_captures = true;
   bool with_tables = true;
+  bool with_floats = true;
 
   static Table offsets() { return {"offsets", std::vector<std::int64_t>{0, 3, 9, -4, 512, 7}}; }
   static Table slopes() { return {"slopes", std::vector<double>{0.5, -0.25, 1e-3}}; }
@@ -116,9 +117,9 @@ class RandomExpression {
       case 6:
         return keep(whole(d), whole(d), whole(d), below(1001) / 1000.0);
       case 7:
-        return compare(number(d), number(d));
+        return with_floats ? compare(number(d), number(d)) : truth(d);
       case 8:
-        return compare(whole(d), number(d));
+        return with_floats ? compare(whole(d), number(d)) : truth(d);
       default:
         return compare(whole(d), whole(d));
     }
@@ -167,7 +168,7 @@ class RandomExpression {
       case 17:
         return ceil_div(whole(d), whole(d));
       case 18:
-        return to_int(number(d));
+        return with_floats ? to_int(number(d)) : whole(d);
       case 19:
         return hash(whole(d), whole(d), whole(d));
       case 20:

@@ -24,7 +24,7 @@ void convert(const std::string& in, const std::string& out, const std::string& t
     io::write_npy(out, file.view(tensor));
     return;
   }
-  std::vector<io::NamedTensor> tensors;
+  std::vector<NamedTensor> tensors;
   for (const std::string& name : file.names()) {
     tensors.push_back({name, file.view(name)});
   }

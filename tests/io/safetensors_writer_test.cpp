@@ -15,8 +15,8 @@
 using stof::DType;
 using stof::GraphError;
 using stof::HostTensor;
+using stof::NamedTensor;
 using stof::TensorView;
-using stof::io::NamedTensor;
 using stof::io::SafetensorsFile;
 using stof::io::write_safetensors;
 

@@ -66,7 +66,7 @@ void check_binary(Binary function, double (*expected)(double, double)) {
   }
 }
 
-Values mapped(const Unary& function, const Values& x, stof::reference::Precision precision,
+Values mapped(const Unary& function, const Values& x, stof::Precision precision,
               DType dtype = DType::Float32) {
   HostTensors tensors;
   tensors["x"] = tensor_of(dtype, {static_cast<std::int64_t>(x.size())}, x);
@@ -80,7 +80,7 @@ void check_unary(const Unary& function, double (*expected)(double), const Values
   for (const double value : x) {
     wanted.push_back(expected(value));
   }
-  check_close(mapped(function, x, stof::reference::Precision::Float64), wanted, 1e-15);
+  check_close(mapped(function, x, stof::Precision::Float64), wanted, 1e-15);
 }
 
 // Exact in float32.
@@ -144,7 +144,7 @@ TEST_CASE("unary operators follow their definitions") {
 
 TEST_CASE("relu passes a NaN on") {
   const auto relu = [](Graph& g, const Tensor& x) { return g.relu(x); };
-  CHECK(std::isnan(mapped(relu, {kNan}, stof::reference::Precision::Float32)[0]));
+  CHECK(std::isnan(mapped(relu, {kNan}, stof::Precision::Float32)[0]));
 }
 
 TEST_CASE("a cast to an integer cuts towards zero and stays in range") {
@@ -167,7 +167,7 @@ TEST_CASE("a cast to an integer cuts towards zero and stays in range") {
 }
 
 TEST_CASE("precisions round the result of an operator, and nothing before it") {
-  using stof::reference::Precision;
+  using stof::Precision;
   const double third = 1.0 / 3;
   const auto scale = [&](Graph& g, const Tensor& x) { return g.scale(x, third); };
   CHECK(mapped(scale, {1}, Precision::Float64, DType::Float16)[0] == third);

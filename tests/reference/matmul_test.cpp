@@ -125,7 +125,7 @@ TEST_CASE("a linear of float16 rounds once, behind its bias; its two primitives 
   const Tensor x = input_like(graph, "x", tensors["x"]);
   const Tensor w = graph.weight("w", {1, 2}, DType::Float16);
   graph.output("y", graph.linear(x, w, graph.weight("bias", {1}, DType::Float16)));
-  const stof::reference::Options model{.precision = stof::reference::Precision::Model};
+  const stof::reference::Options model{.precision = stof::Precision::Model};
   CHECK(run_graph(graph, tensors, model).at("y").values[0] == 1 + 0x1p-10);
   CHECK(run_graph(normalised(graph), tensors, model).at("y").values[0] == 1);
 }

@@ -67,7 +67,7 @@ inline reference::Outputs run_graph(const Graph& graph, HostTensors& tensors,
 }
 
 inline reference::Outputs run_exactly(const Graph& graph, HostTensors& tensors) {
-  return run_graph(graph, tensors, {.precision = reference::Precision::Float64});
+  return run_graph(graph, tensors, {.precision = Precision::Float64});
 }
 
 // The output "y" in double.

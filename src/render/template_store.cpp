@@ -1,0 +1,120 @@
+#include "render/template_store.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "render/limits.hpp"
+#include "render/source.hpp"
+#include "stof/error.hpp"
+
+namespace stof::render {
+
+namespace {
+
+bool leaves_root(std::string_view path) {
+  if (path.starts_with('/')) {
+    return true;
+  }
+  while (!path.empty()) {
+    const std::size_t end = std::min(path.find('/'), path.size());
+    if (path.substr(0, end) == "..") {
+      return true;
+    }
+    path.remove_prefix(std::min(end + 1, path.size()));
+  }
+  return false;
+}
+
+std::string read_file(const std::filesystem::path& path) {
+  std::error_code error;
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  if (!error && size > kMaxSourceBytes) {
+    throw GraphError(fmt::format("template file {}: {} bytes, more than {}", path.string(), size,
+                                 kMaxSourceBytes));
+  }
+  std::ifstream file(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (error || file.bad() || !file.is_open()) {
+    throw GraphError(fmt::format("template file {}: cannot be read", path.string()));
+  }
+  return text;
+}
+
+bool is_template(const std::filesystem::path& path) {
+  return path.extension() == ".jinja" || path.extension() == ".cuh";
+}
+
+}  // namespace
+
+TemplateStore TemplateStore::open(std::span<const std::filesystem::path> folders) {
+  TemplateStore store;
+  for (const std::filesystem::path& folder : folders) {
+    store.add_folder(folder);
+  }
+  for (const EmbeddedTemplate& embedded : embedded_templates()) {
+    store.add(std::string(embedded.path),
+              {.text = std::string(embedded.text), .origin = std::string(kEmbeddedOrigin)});
+  }
+  store.seal();
+  return store;
+}
+
+TemplateStore TemplateStore::from_texts(std::map<std::string, std::string> texts) {
+  TemplateStore store;
+  for (auto& [path, text] : texts) {
+    store.add(path, {.text = std::move(text), .origin = std::string(kEmbeddedOrigin)});
+  }
+  store.seal();
+  return store;
+}
+
+void TemplateStore::add_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::recursive_directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::recursive_directory_iterator();
+       entry.increment(error)) {
+    std::error_code ignored;
+    if (is_template(entry->path()) && entry->is_regular_file(ignored)) {
+      add(entry->path().lexically_relative(folder).generic_string(),
+          {.text = read_file(entry->path()), .origin = folder.string()});
+    }
+  }
+  if (error) {
+    throw GraphError(fmt::format("template folder {}: {}", folder.string(), error.message()));
+  }
+}
+
+// The first file of a path stays; each later one is hidden.
+void TemplateStore::add(std::string path, TemplateFile file) {
+  const auto found = files_.find(path);
+  if (found == files_.end()) {
+    files_.emplace(std::move(path), std::move(file));
+  } else {
+    shadows_.push_back({.path = std::move(path),
+                        .origin = found->second.origin,
+                        .hidden_origin = std::move(file.origin)});
+  }
+}
+
+void TemplateStore::seal() {
+  std::ranges::stable_sort(shadows_, {}, &Shadow::path);
+  std::string all;
+  for (const auto& [path, file] : files_) {
+    all += fmt::format("{} {} {}{}", path.size(), file.text.size(), path, file.text);
+  }
+  digest_ = base::hash(all);
+}
+
+const TemplateFile* TemplateStore::find(std::string_view path) const {
+  if (leaves_root(path)) {
+    throw Failure(fmt::format("template path '{}' leaves the template folders", path));
+  }
+  const auto found = files_.find(path);
+  return found == files_.end() ? nullptr : &found->second;
+}
+
+}  // namespace stof::render

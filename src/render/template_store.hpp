@@ -1,0 +1,61 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/hash.hpp"
+#include "render/embedded_templates.hpp"
+
+namespace stof::render {
+
+inline constexpr std::string_view kEmbeddedOrigin = "embedded";
+
+struct TemplateFile {
+  std::string text;
+  std::string origin;  // kEmbeddedOrigin, or the folder that it was read from
+};
+
+// A file that stands in for another of the same path. Whether it may is for the caller to decide.
+struct Shadow {
+  std::string path;
+  std::string origin;         // of the file that is used
+  std::string hidden_origin;  // of the file that is not
+
+  bool hides_embedded() const { return hidden_origin == kEmbeddedOrigin; }
+};
+
+// Every template (*.jinja) and device header (*.cuh) that a rendering may use, by path below its
+// root: "attention/row.jinja". An immutable value; files are read once, when it is made.
+class TemplateStore {
+ public:
+  // The embedded templates and those of the folders; the first folder that has a path wins, and
+  // every folder wins over what is embedded. Throws GraphError for a folder or file that cannot be
+  // read.
+  static TemplateStore open(std::span<const std::filesystem::path> folders);
+  // Of given texts, as if they were embedded.
+  static TemplateStore from_texts(std::map<std::string, std::string> texts);
+
+  // Null where there is none. Throws Failure for a path that is absolute or holds "..".
+  const TemplateFile* find(std::string_view path) const;
+
+  const std::map<std::string, TemplateFile, std::less<>>& files() const { return files_; }
+  const std::vector<Shadow>& shadows() const { return shadows_; }  // ordered by path
+  // Of all paths and texts that are used, whatever their origins.
+  const base::Digest& digest() const { return digest_; }
+
+ private:
+  TemplateStore() = default;
+  void add_folder(const std::filesystem::path& folder);
+  void add(std::string path, TemplateFile file);
+  void seal();
+
+  std::map<std::string, TemplateFile, std::less<>> files_;
+  std::vector<Shadow> shadows_;
+  base::Digest digest_;
+};
+
+}  // namespace stof::render

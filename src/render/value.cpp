@@ -1,0 +1,135 @@
+#include "render/value.hpp"
+
+#include <iterator>
+
+#include "render/object.hpp"
+
+namespace stof::render {
+
+Value::Value(Undefined undefined)
+    : storage_(std::make_shared<const Undefined>(std::move(undefined))) {}
+
+Value::Value(Text text) : storage_(std::make_shared<const Text>(std::move(text))) {}
+
+Value make_list(std::vector<Value> items) {
+  return Value(std::make_shared<List>(std::move(items)));
+}
+
+Value make_tuple(std::vector<Value> items) {
+  return Value(std::shared_ptr<const Tuple>(std::make_shared<Tuple>(std::move(items))));
+}
+
+Value make_undefined(std::string message) {
+  return Value(Undefined{.message = std::move(message)});
+}
+
+const Value* Dict::find(const Value& key) const {
+  const auto found = index_.find(key);
+  return found == index_.end() ? nullptr : &entries_[found->second].second;
+}
+
+void Dict::set(Value key, Value value) {
+  const auto [found, is_new] = index_.try_emplace(key, entries_.size());
+  if (is_new) {
+    entries_.emplace_back(std::move(key), std::move(value));
+  } else {
+    entries_[found->second].second = std::move(value);
+  }
+}
+
+bool Dict::erase(const Value& key) {
+  const auto found = index_.find(key);
+  if (found == index_.end()) {
+    return false;
+  }
+  const std::size_t position = found->second;
+  index_.erase(found);
+  entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(position));
+  for (auto& [other, place] : index_) {
+    place -= place > position ? 1 : 0;
+  }
+  return true;
+}
+
+void Dict::clear() {
+  index_.clear();
+  Remains remains;
+  for (auto& [key, value] : entries_) {
+    remains.push_back(std::move(key));
+    remains.push_back(std::move(value));
+  }
+  entries_.clear();
+  dismantle(std::move(remains));
+}
+
+namespace {
+
+void move_into(std::vector<Value>& items, Remains& remains) {
+  remains.insert(remains.end(), std::move_iterator(items.begin()), std::move_iterator(items.end()));
+  items.clear();
+}
+
+// Takes what a container or object holds when the value is its last owner.
+struct Release {
+  void operator()(std::shared_ptr<List>& list) const {
+    if (list.use_count() == 1) {
+      move_into(list->items, remains);
+    }
+  }
+  void operator()(std::shared_ptr<const Tuple>& tuple) const {
+    if (tuple.use_count() == 1) {
+      // The tuple dies here with its last owner, so that nobody sees it empty; none is made const.
+      move_into(const_cast<Tuple&>(*tuple).items, remains);
+    }
+  }
+  void operator()(std::shared_ptr<Dict>& dict) const {
+    if (dict.use_count() == 1) {
+      for (const auto& [key, value] : dict->entries()) {
+        remains.push_back(key);
+        remains.push_back(value);
+      }
+    }
+  }
+  void operator()(std::shared_ptr<Object>& object) const {
+    if (object.use_count() == 1) {
+      object->release(remains);
+    }
+  }
+  template <typename T>
+  void operator()(T& plain) const {
+    static_cast<void>(plain);
+  }
+
+  Remains& remains;
+};
+
+bool holds_values(const Value& value) {
+  return value.list() != nullptr || value.tuple() != nullptr || value.dict() != nullptr ||
+         value.object() != nullptr;
+}
+
+}  // namespace
+
+void dismantle(Remains remains) {
+  while (!remains.empty()) {
+    Value last = std::move(remains.back());
+    remains.pop_back();
+    if (holds_values(last)) {
+      std::visit(Release{remains}, last.storage());
+    }
+  }
+}
+
+List::~List() {
+  dismantle(std::move(items));
+}
+
+Tuple::~Tuple() {
+  dismantle(std::move(items));
+}
+
+Dict::~Dict() {
+  clear();
+}
+
+}  // namespace stof::render
