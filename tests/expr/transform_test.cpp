@@ -1,9 +1,11 @@
 #include "expr/transform.hpp"
 
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
+#include "expr/cuda_text.hpp"
 #include "expr/evaluate.hpp"
 #include "expr/node.hpp"
 #include "expr/skeleton.hpp"
@@ -136,6 +138,28 @@ TEST_CASE("numbers that make better code stay in a skeleton") {
   CHECK(skeleton(parsed("q_pos / 48")).expr.text() == "q_pos / arg0");
   CHECK(skeleton(parsed("64 / q_pos")).expr.text() == "arg0 / q_pos");
   CHECK(skeleton(parsed("q_pos & 62")).expr.text() == "q_pos & arg0");
+}
+
+TEST_CASE("the deepest expressions survive every walk over them") {
+  const Expr q = Expr::scalar("q_pos");
+  const Expr flag = Expr::scalar("flag", ScalarType::Bool);
+  std::vector<Expr> deep(4, q);
+  for (int i = 1; i < stof::expr::kMaxDepth; ++i) {
+    deep[0] = deep[0] - 1;
+    deep[1] = 7 / deep[1];
+    deep[2] = select(flag, 3, deep[2]);
+    deep[3] = draw(1, 2, 3, deep[3]);
+  }
+  const stof::expr::CudaNames names = {{"q_pos", "q"}, {"flag", "flag"}};
+  for (const Expr& expr : deep) {
+    CHECK(expr.node().depth == stof::expr::kMaxDepth);
+    CHECK(stof::expr::same(fold(expr), expr));
+    CHECK(skeleton(expr).expr.node().depth == stof::expr::kMaxDepth);
+    CHECK(substitute(expr, {{"q_pos", Expr::scalar("k_pos")}}).text().ends_with("k_pos") ==
+          expr.text().ends_with("q_pos"));
+    CHECK(stof::expr::compile(expr).slots <= 4);
+    CHECK_FALSE(cuda_text(expr, names, {}).text.empty());
+  }
 }
 
 TEST_CASE("names of arguments keep clear of those in the expression") {
