@@ -247,7 +247,7 @@ Value binary(Runtime& runtime, BinaryOperator op, const Value& left, const Value
   if (const Undefined* undefined = left.undefined()) {
     fail_undefined(*undefined);
   }
-  if (op == BinaryOperator::Modulo && left.is_text() && right.undefined() == nullptr) {
+  if (op == BinaryOperator::Modulo && left.is_text()) {
     return Value(printf_format(runtime, left.text()->bytes, right));
   }
   if (const Undefined* undefined = right.undefined()) {

@@ -19,7 +19,8 @@ struct Parameter {
 
 struct Signature {
   std::vector<Parameter> parameters;
-  bool takes_any = false;
+  bool takes_positional = false;  // beyond the parameters
+  bool takes_named = false;
 };
 
 Signature parse_signature(std::string_view text) {
@@ -28,8 +29,9 @@ Signature parse_signature(std::string_view text) {
     const std::size_t end = std::min(text.find(' '), text.size());
     std::string_view word = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
-    if (word == "*") {
-      signature.takes_any = true;
+    if (word == "*" || word == "**") {
+      signature.takes_positional = word == "*";
+      signature.takes_named = true;
     } else if (word == "/") {
       std::ranges::for_each(signature.parameters,
                             [](Parameter& parameter) { parameter.is_positional_only = true; });
@@ -48,7 +50,7 @@ void bind_named(BuiltinCall& call, const Builtin& builtin, const Signature& sign
     return !parameter.is_positional_only && parameter.name == argument.first;
   });
   if (found == signature.parameters.end()) {
-    if (!signature.takes_any) {
+    if (!signature.takes_named) {
       throw Failure(fmt::format("{}() has no argument named '{}'", builtin.name, argument.first));
     }
     call.rest.named.push_back(std::move(argument));
@@ -82,7 +84,7 @@ BuiltinCall bind(Runtime& runtime, const Builtin& builtin, Arguments arguments) 
   const std::size_t count = signature.parameters.size();
   BuiltinCall call{.runtime = runtime, .args = std::move(arguments.positional), .rest = {}};
   if (call.args.size() > count) {
-    if (!signature.takes_any) {
+    if (!signature.takes_positional) {
       throw Failure(fmt::format("{}() takes at most {} arguments, got {}", builtin.name, count,
                                 call.args.size()));
     }

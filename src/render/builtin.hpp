@@ -21,7 +21,7 @@ struct BuiltinCall {
 struct Builtin {
   std::string_view name;
   // Parameters by name: "old new count?" where ? may be left out. A / after some makes those before
-  // it positional only; a final * takes any further arguments.
+  // it positional only; a final * takes any further arguments, a ** named ones alone.
   std::string_view parameters;
   Value (*function)(BuiltinCall&);
 };

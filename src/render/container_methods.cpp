@@ -223,7 +223,7 @@ constexpr Builtin kDictMethods[] = {
     {"pop", "self key default? /", pop_key},
     {"popitem", "self /", popitem},
     {"setdefault", "self key default? /", setdefault},
-    {"update", "self other? / *", update},
+    {"update", "self other? / **", update},
     {"values", "self /", view<DictView::Part::Values>},
 };
 

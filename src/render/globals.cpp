@@ -156,10 +156,10 @@ Value fail(BuiltinCall& call) {
 
 constexpr std::array kGlobals = {
     Builtin{"cycler", "*", cycler},
-    Builtin{"dict", "mapping? / *", dict},
+    Builtin{"dict", "mapping? / **", dict},
     Builtin{"fail", "message", fail},
     Builtin{"joiner", "sep?", joiner},
-    Builtin{"namespace", "mapping? / *", make_namespace},
+    Builtin{"namespace", "mapping? / **", make_namespace},
     Builtin{"range", "start stop? step? /", range},
 };
 

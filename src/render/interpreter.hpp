@@ -27,7 +27,7 @@ using Scope = std::unordered_map<std::string, Value>;
 // A template that takes part in a rendering.
 struct LoadedTemplate {
   std::shared_ptr<const ParsedTemplate> parsed;
-  int file = 0;                            // its index in the line map
+  int file = 0;                              // its index in the line map
   std::shared_ptr<Module> default_module{};  // of imports without context, once there was one
 };
 

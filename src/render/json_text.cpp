@@ -46,7 +46,7 @@ std::string json_quote(std::string_view text) {
     if (known != std::string_view::npos) {
       quoted += {'\\', kLetters[known]};
     } else if (character.code < 0x20 || character.code > 0x7E || is_html) {
-      quoted += character.code == 0x7F ? "\x7F" : unicode_escape(character.code);
+      quoted += unicode_escape(character.code);
     } else {
       quoted += static_cast<char>(character.code);
     }

@@ -118,7 +118,7 @@ class Lexer {
         return;
       }
     }
-    throw source_.error(open, "missing end of raw directive");
+    fail_unless_at_end(open, "missing end of raw directive");
   }
 
   void lex_comment(std::size_t open) {
@@ -128,7 +128,14 @@ class Lexer {
         return;
       }
     }
-    throw source_.error(open, "missing end of comment tag");
+    fail_unless_at_end(open, "missing end of comment tag");
+  }
+
+  // The end of the template right behind an opening closes it: so does jinja2.
+  void fail_unless_at_end(std::size_t open, const std::string& message) const {
+    if (position_ < text_.size()) {
+      throw source_.error(open, message);
+    }
   }
 
   // Where the text goes on behind a closing delimiter at `at`, its sign included; 0 if none is

@@ -46,15 +46,14 @@ class ExpressionParser {
 
   enum class Conditionals { Allowed, Refused };
   Expression parse(Conditionals conditionals = Conditionals::Allowed);
-  // One expression, or a tuple of those between commas; `end_word` ends it early.
-  Expression parse_tuple(Conditionals conditionals = Conditionals::Allowed,
-                         std::string_view end_word = {});
+  // One expression, or a tuple of those between commas.
+  Expression parse_tuple(Conditionals conditionals = Conditionals::Allowed);
   // The filters of a filter block, of a set block: applied to nothing yet.
   Expression parse_filters();
 
   // A name, an attribute of a name (where allowed) or a tuple of targets.
   enum class Attributes { Allowed, Refused };
-  Target parse_target(Attributes attributes, std::string_view end_word = {});
+  Target parse_target(Attributes attributes);
   // A name that may be assigned to.
   Token parse_name_target();
 
@@ -87,9 +86,9 @@ class ExpressionParser {
   CallArguments parse_arguments();
   void parse_argument(CallArguments& arguments, std::size_t offset);
   std::string parse_dotted_name();
-  Expression parse_simple_tuple(std::string_view end_word);
+  Expression parse_simple_tuple();
   Expression tuple_of(std::vector<Expression> items, std::size_t offset);
-  bool is_tuple_end(std::string_view end_word) const;
+  bool is_tuple_end() const;
   Target to_target(Expression expression);
 
   Expression make(Expression::Node node, std::size_t offset) const;

@@ -103,19 +103,19 @@ Expression ExpressionParser::parse_dict() {
   return make(DictLiteral{.items = std::move(items)}, offset);
 }
 
-bool ExpressionParser::is_tuple_end(std::string_view end_word) const {
+bool ExpressionParser::is_tuple_end() const {
   const Token& token = tokens_.current();
   return token.kind == TokenKind::VariableEnd || token.kind == TokenKind::BlockEnd ||
-         token.is_operator(")") || (!end_word.empty() && token.is_name(end_word));
+         token.is_operator(")");
 }
 
 Expression ExpressionParser::tuple_of(std::vector<Expression> items, std::size_t offset) {
   return make(SequenceLiteral{.is_tuple = true, .items = std::move(items)}, offset);
 }
 
-Expression ExpressionParser::parse_tuple(Conditionals conditionals, std::string_view end_word) {
+Expression ExpressionParser::parse_tuple(Conditionals conditionals) {
   const std::size_t offset = tokens_.current().offset;
-  if (is_tuple_end(end_word)) {
+  if (is_tuple_end()) {
     tokens_.fail(fmt::format("expected an expression, got {}", describe(tokens_.current())));
   }
   Expression first = parse(conditionals);
@@ -124,15 +124,15 @@ Expression ExpressionParser::parse_tuple(Conditionals conditionals, std::string_
   }
   std::vector<Expression> items;
   items.push_back(std::move(first));
-  while (tokens_.skip_operator(",") && !is_tuple_end(end_word)) {
+  while (tokens_.skip_operator(",") && !is_tuple_end()) {
     items.push_back(parse(conditionals));
   }
   return tuple_of(std::move(items), offset);
 }
 
-Expression ExpressionParser::parse_simple_tuple(std::string_view end_word) {
+Expression ExpressionParser::parse_simple_tuple() {
   const std::size_t offset = tokens_.current().offset;
-  if (is_tuple_end(end_word)) {
+  if (is_tuple_end()) {
     tokens_.fail(fmt::format("expected a name, got {}", describe(tokens_.current())));
   }
   Expression first = parse_primary();
@@ -141,7 +141,7 @@ Expression ExpressionParser::parse_simple_tuple(std::string_view end_word) {
   }
   std::vector<Expression> items;
   items.push_back(std::move(first));
-  while (tokens_.skip_operator(",") && !is_tuple_end(end_word)) {
+  while (tokens_.skip_operator(",") && !is_tuple_end()) {
     items.push_back(parse_primary());
   }
   return tuple_of(std::move(items), offset);
@@ -163,7 +163,7 @@ Target ExpressionParser::to_target(Expression expression) {
   return {.node = std::move(tuple), .offset = offset};
 }
 
-Target ExpressionParser::parse_target(Attributes attributes, std::string_view end_word) {
+Target ExpressionParser::parse_target(Attributes attributes) {
   const std::size_t offset = tokens_.current().offset;
   if (attributes == Attributes::Allowed && tokens_.ahead().is_operator(".")) {
     std::string name = tokens_.expect(TokenKind::Name, "a name").text;
@@ -174,7 +174,7 @@ Target ExpressionParser::parse_target(Attributes attributes, std::string_view en
             AttributeTarget{.name = std::move(name), .attribute = std::move(attribute), .slot = {}},
         .offset = offset};
   }
-  return to_target(parse_simple_tuple(end_word));
+  return to_target(parse_simple_tuple());
 }
 
 Token ExpressionParser::parse_name_target() {

@@ -70,6 +70,7 @@ class PrintfFormatter {
   Value read_named() {
     const Dict* dict = arguments_.dict();
     if (dict == nullptr) {
+      require_defined(arguments_);
       throw Failure("format requires a mapping");
     }
     int open = 1;
@@ -164,7 +165,7 @@ class PrintfFormatter {
   void check_all_used() const {
     const Tuple* tuple = arguments_.tuple();
     const bool ignores_rest = arguments_.dict() != nullptr || arguments_.list() != nullptr ||
-                              arguments_.object() != nullptr;
+                              arguments_.object() != nullptr || arguments_.undefined() != nullptr;
     if (tuple != nullptr ? used_ < tuple->items.size() : (used_ == 0 && !ignores_rest)) {
       throw Failure("not all arguments converted during string formatting");
     }

@@ -10,7 +10,8 @@ namespace stof::render {
 // value but the names of its path.
 class AttributeGetter {
  public:
-  // The attribute is a string, an integer, none or no value. Throws Failure for another.
+  // The attribute is a string, a number, none or no value; nothing has an attribute of another
+  // kind.
   explicit AttributeGetter(const Value& attribute = Value(), bool ignores_case = false);
 
   // `otherwise`, where given, stands for an undefined value on the path. Strings come in lower case

@@ -21,7 +21,7 @@ std::vector<Value> path_of(const Value& attribute) {
     return {};
   }
   if (!attribute.is_text()) {
-    return {Value(integer_argument(attribute, "an attribute that is no string"))};
+    return {as_real(attribute) ? attribute : Value(Undefined{.message = "no such attribute"})};
   }
   std::vector<Value> path;
   std::string_view rest = attribute.text()->bytes;
@@ -217,7 +217,7 @@ Value AttributeGetter::operator()(Runtime& runtime, const Value& item,
                                   const Value& otherwise) const {
   Value value = item;
   for (const Value& part : path_) {
-    value = get_item(runtime, value, part);
+    value = part.undefined() == nullptr ? get_item(runtime, value, part) : part;
     if (value.undefined() != nullptr && !otherwise.is_missing()) {
       value = otherwise;
     }

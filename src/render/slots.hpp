@@ -29,7 +29,7 @@ struct SlotSetup {
 
   From from = From::Nothing;
   int slot = -1;
-  std::string name{};     // From::Context: what to look up
+  std::string name{};   // From::Context: what to look up
   SlotReference outer;  // From::Outer
 };
 

@@ -141,10 +141,10 @@ class StatementParser {
   }
 
   Statement::Node parse_for() {
-    Target target = expressions_.parse_target(Attributes::Refused, "in");
+    Target target = expressions_.parse_target(Attributes::Refused);
     tokens_.expect_name("in");
     For loop{.target = std::move(target),
-             .iterable = expressions_.parse_tuple(Conditionals::Refused, "recursive")};
+             .iterable = expressions_.parse_tuple(Conditionals::Refused)};
     if (tokens_.skip_name("if")) {
       loop.filter = expressions_.parse();
     }

@@ -336,23 +336,33 @@ std::string format_integer(const Specification& spec, const Value& value, std::i
   return pad(spec, prefix, digits, '>');
 }
 
+// As %g, but with a digit after the point, and scientific from one digit earlier on.
+std::string format_general(double number, int precision) {
+  std::string scientific = format_real(number, 'e', precision - 1, false);
+  const std::size_t e = scientific.find('e');
+  if (e == std::string::npos) {
+    return scientific;
+  }
+  const int exponent = std::stoi(scientific.substr(e + 1));
+  if (exponent >= -4 && exponent < precision - 1) {
+    std::string text = format_real(number, 'g', precision, false);
+    return text.find('.') == std::string::npos ? text + ".0" : text;
+  }
+  const std::size_t point = scientific.find('.');
+  if (point < e) {
+    const std::size_t last = scientific.find_last_not_of('0', e - 1);
+    const std::size_t kept = last == point ? point : last + 1;
+    scientific.erase(kept, e - kept);
+  }
+  return scientific;
+}
+
 std::string format_float(const Specification& spec, const Value& value, double number) {
   std::string text;
   if (spec.type == '\0' && spec.precision < 0) {
     text = format_real(number);
   } else if (spec.type == '\0') {
-    // As %g, but with a digit after the point.
-    text = format_real(number, 'g', std::max(spec.precision, 1), false);
-    const std::string exponent_free =
-        format_real(number, 'e', std::max(spec.precision, 1) - 1, false);
-    const std::size_t e = exponent_free.find('e');
-    const int exponent = e == std::string::npos ? 0 : std::stoi(exponent_free.substr(e + 1));
-    if (e != std::string::npos && exponent >= std::max(spec.precision, 1) - 1 &&
-        text.find_first_of(".e") == std::string::npos) {
-      text = spec.precision > exponent + 1 ? text + ".0" : exponent_free;
-    } else if (text.find_first_not_of("-0123456789") == std::string::npos) {
-      text += ".0";
-    }
+    text = format_general(number, std::max(spec.precision, 1));
   } else if (spec.type == '%') {
     text =
         format_real(number * 100, 'f', spec.precision < 0 ? 6 : spec.precision, spec.is_alternate) +

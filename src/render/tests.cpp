@@ -61,10 +61,12 @@ Value mapping(BuiltinCall& call) {
   return Value(call.args[0].dict() != nullptr);
 }
 Value sequence(BuiltinCall& call) {
-  // Whatever has a length and items, a dict too; a view of a dict has no items by number.
+  // Whatever has a length and items, a dict and a lenient undefined too; not a view of a dict.
   const Value& value = call.args[0];
-  return Value(value.is_text() || value.list() != nullptr || value.tuple() != nullptr ||
-               value.dict() != nullptr || value.object_as<Range>() != nullptr);
+  const bool is_lenient = value.undefined() != nullptr && !value.undefined()->is_strict;
+  return Value(is_lenient || value.is_text() || value.list() != nullptr ||
+               value.tuple() != nullptr || value.dict() != nullptr ||
+               value.object_as<Range>() != nullptr);
 }
 Value iterable(BuiltinCall& call) {
   return Value(is_iterable(call.args[0]));

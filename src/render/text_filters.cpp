@@ -137,7 +137,6 @@ Value indent(BuiltinCall& call) {
 }
 
 Value truncate(BuiltinCall& call) {
-  const std::string& text = text_argument(call.args[0], "the value to truncate");
   const std::int64_t limit = integer_argument(call.args[1], "length", 255);
   const std::string end = call.args[3].is_missing() ? "..." : text_argument(call.args[3], "end");
   const std::int64_t leeway =
@@ -149,9 +148,10 @@ Value truncate(BuiltinCall& call) {
   if (leeway < 0) {
     throw Failure(fmt::format("expected leeway >= 0, got {}", leeway));
   }
-  if (static_cast<std::int64_t>(count_characters(text)) - leeway <= limit) {
+  if (require_length(call.args[0]) - leeway <= limit) {
     return call.args[0];
   }
+  const std::string& text = text_argument(call.args[0], "the value to truncate");
   std::string kept = text.substr(0, byte_offset(text, static_cast<std::size_t>(limit - end_size)));
   if (!truth_argument(call.args[2], false)) {
     kept.resize(std::min(kept.rfind(' '), kept.size()));
@@ -164,8 +164,7 @@ Value wordcount(BuiltinCall& call) {
   std::int64_t words = 0;
   bool is_in_word = false;
   for (const char c : text) {
-    const bool is_word =
-        is_letter(c) || is_digit(c) || c == '_' || static_cast<unsigned char>(c) >= 0x80;
+    const bool is_word = is_letter(c) || is_digit(c) || c == '_';
     words += is_word && !is_in_word ? 1 : 0;
     is_in_word = is_word;
   }

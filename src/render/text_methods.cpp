@@ -44,7 +44,7 @@ Value title(BuiltinCall& call) {
   bool is_in_word = false;
   for (char& c : text) {
     c = is_in_word ? to_lower({&c, 1})[0] : to_upper({&c, 1})[0];
-    is_in_word = is_letter(c) || static_cast<unsigned char>(c) >= 0x80;
+    is_in_word = is_letter(c);
   }
   return make_text(call, std::move(text));
 }

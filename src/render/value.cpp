@@ -24,6 +24,10 @@ Value make_undefined(std::string message) {
 }
 
 const Value* Dict::find(const Value& key) const {
+  if (entries_.empty()) {
+    ValueHash()(key);  // an empty map does not ask for it, but a key without a hash is an error
+    return nullptr;
+  }
   const auto found = index_.find(key);
   return found == index_.end() ? nullptr : &entries_[found->second].second;
 }
