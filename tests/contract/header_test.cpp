@@ -1,5 +1,7 @@
 #include "contract/header.hpp"
 
+#include <fmt/format.h>
+
 #include "contract_support.hpp"
 
 namespace stof::contract {
@@ -33,7 +35,8 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 TEST_CASE("the header is the first comment, with or without whitespace control") {
   const std::string header = kFullHeader;
   for (const std::string& text :
-       {"{# " + header + " #}\ncode", "{#" + header + "#}", "{#-\n" + header + "\n-#}"}) {
+       {fmt::format("{{# {} #}}\ncode", header), fmt::format("{{#{}#}}", header),
+        fmt::format("{{#-\n{}\n-#}}", header)}) {
     CHECK(has_contract(text));
     CHECK(parse_contract("f", text).name == "rms_norm_residual");
   }
@@ -47,7 +50,7 @@ TEST_CASE("the header is the first comment, with or without whitespace control")
 }
 
 TEST_CASE("an error stands at the very value, and in an expression at the very character") {
-  const std::string header = std::string("{# ") + kFullHeader + " #}\n";
+  const std::string header = fmt::format("{{# {} #}}\n", kFullHeader);
 
   const Where value = error_in(replaced(header, "\"default\": 128", "\"default\": 100"));
   CHECK(value.line == 8);

@@ -17,6 +17,7 @@ using stof::parse_expression;
 using stof::ScalarType;
 using stof::Table;
 using stof::expr::Bindings;
+using stof::expr::cuda_text;
 using stof::expr::digest;
 using stof::expr::evaluate;
 using stof::expr::fold;
