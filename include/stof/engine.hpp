@@ -1,11 +1,143 @@
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
+
+#include "stof/dtype.hpp"
+#include "stof/graph.hpp"
+#include "stof/options.hpp"
+#include "stof/tensor.hpp"
+
+struct CUstream_st;
 
 namespace stof {
+
+namespace engine {
+struct PlanData;
+struct WeightsData;
+struct ExecutionData;
+}  // namespace engine
 
 // One line for a bug report: the version, the number of embedded templates, and the GPUs that this
 // process may use or why there are none. Never throws CudaError.
 std::string describe();
+
+// A tensor at the border of a plan: an input or an output.
+struct TensorInfo {
+  std::string name;
+  Shape shape;
+  DType dtype = DType::Float32;
+};
+
+// Contiguous memory of the backend, owned. Moves, does not copy.
+class Buffer {
+ public:
+  Buffer(DType dtype, std::vector<std::int64_t> shape);
+
+  DType dtype() const { return tensor_.dtype(); }
+  const std::vector<std::int64_t>& shape() const { return tensor_.shape(); }
+
+  // Copies a host tensor of the same shape in; floats are rounded to this dtype. Throws GraphError.
+  void upload(const TensorView& host);
+  // As many floats as the buffer has elements, row-major; each is rounded to this dtype.
+  void upload(std::span<const float> values);
+  // Copies out, after everything launched on it has finished.
+  HostTensor download() const { return tensor_; }
+  std::vector<float> download_floats() const;
+
+  TensorView view() { return tensor_.view(); }
+  operator TensorView() { return view(); }  // NOLINT(google-explicit-constructor): {{"x", x_dev}}
+
+ private:
+  HostTensor tensor_;
+};
+
+// Weights of a plan as the backend wants them. Copies share them, and they may outlive the engine.
+class Weights {
+ public:
+  explicit Weights(std::shared_ptr<const engine::WeightsData> data) : data_(std::move(data)) {}
+  const std::shared_ptr<const engine::WeightsData>& data() const { return data_; }
+
+ private:
+  std::shared_ptr<const engine::WeightsData> data_;
+};
+
+using Bindings = std::map<std::string, TensorView>;
+
+struct BindOptions {
+  DimValues dims = {};  // a value for every symbolic dim of the graph
+};
+
+// A plan whose memory is bound: launch it as often as you like, from one thread at a time. It keeps
+// the weights alive; the bound views must stay valid.
+class Execution {
+ public:
+  explicit Execution(std::unique_ptr<engine::ExecutionData> data);
+  Execution(Execution&& other) noexcept;
+  Execution& operator=(Execution&& other) noexcept;
+  ~Execution();
+
+  // Replaces a bound view by one of the same dtype and shape. Throws GraphError.
+  void set(const std::string& name, const TensorView& view);
+  // Runs. The reference backend has finished when this returns, and ignores the stream.
+  void launch(CUstream_st* stream = nullptr);
+
+ private:
+  std::unique_ptr<engine::ExecutionData> data_;
+};
+
+// How a graph runs. Immutable and safe to share between threads; holds no weights.
+class Plan {
+ public:
+  explicit Plan(std::shared_ptr<const engine::PlanData> data) : data_(std::move(data)) {}
+
+  const std::vector<TensorInfo>& inputs() const;
+  const std::vector<TensorInfo>& weights() const;
+  const std::vector<TensorInfo>& outputs() const;
+  const TensorInfo& input(const std::string& name) const;   // throws GraphError: no such input
+  const TensorInfo& output(const std::string& name) const;  // throws GraphError: no such output
+
+  // Every input and output by name, in the dtype and shape of the plan; strided views are welcome.
+  // Throws GraphError.
+  Execution bind(const Weights& weights, const Bindings& tensors,
+                 const BindOptions& options = {}) const;
+
+  // What runs, in order, for people.
+  std::string explain() const;
+
+  const engine::PlanData& data() const { return *data_; }
+
+ private:
+  std::shared_ptr<const engine::PlanData> data_;
+};
+
+// Turns graphs into plans for one device. Safe to use from several threads.
+class Engine {
+ public:
+  explicit Engine(EngineOptions options = {});
+
+  const EngineOptions& options() const { return options_; }
+
+  // Throws GraphError where the graph has no output, or an output that is called like an input.
+  Plan build(const Graph& graph) const;
+
+  // Takes the weights of the plan by name out of a safetensors file, or out of the caller's
+  // tensors; others are passed over. Floats are rounded to the dtype of the graph. Throws
+  // GraphError that names a tensor that is missing or has another shape.
+  Weights load_weights(const Plan& plan, const std::filesystem::path& file) const;
+  Weights load_weights(const Plan& plan, std::span<const NamedTensor> tensors) const;
+
+  // Memory for an input or output, zeroed. A symbolic shape needs its dims.
+  Buffer allocate(const TensorInfo& tensor, const DimValues& dims = {}) const;
+
+ private:
+  EngineOptions options_;
+};
 
 }  // namespace stof

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -21,18 +22,19 @@ using DimValues = std::map<std::string, std::int64_t>;
 // throws GraphError on overflow of 64 bits.
 class Dim {
  public:
-  Dim(std::int64_t value =
-          0);  // NOLINT(google-explicit-constructor): a shape is written {8, seq, 768}
+  // NOLINTNEXTLINE(google-explicit-constructor): a shape is written {8, seq, 768}
+  Dim(std::int64_t value = 0);
 
   // A named dim with its inclusive range, 0 <= min <= max. Throws GraphError on a bad range or
-  // name.
+  // name. One name has one range wherever it meets itself.
   static Dim symbol(const std::string& name, std::int64_t min, std::int64_t max);
 
   bool is_static() const;
   std::int64_t value() const;  // throws GraphError where symbolic
-  std::int64_t value(
-      const DimValues& values) const;  // throws GraphError: no value, or out of range
-  std::int64_t min() const;            // bounds over the ranges of its symbols
+  // Throws GraphError where a symbol has no value or one out of its range.
+  std::int64_t value(const DimValues& values) const;
+  // Bounds over the ranges of its symbols; exact where no symbol stands in two terms.
+  std::int64_t min() const;
   std::int64_t max() const;
   bool divisible_by(std::int64_t divisor) const;  // for every value of its symbols
   std::string text() const;                       // "317", "seq", "2 * seq + 1"
@@ -47,17 +49,32 @@ class Dim {
   friend bool operator==(const Dim& a, const Dim& b) { return a.terms_ == b.terms_; }
 
  private:
-  // Product of symbols in order of name -> coefficient, which is never 0. The empty product is 1.
   struct Symbol {
     std::string name;
     std::int64_t min = 0;
     std::int64_t max = 0;
     friend bool operator==(const Symbol&, const Symbol&) = default;
+    // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 sees a 0 in what the compiler generates
     friend auto operator<=>(const Symbol&, const Symbol&) = default;
   };
-  using Product = std::vector<Symbol>;
+  using Product = std::vector<Symbol>;  // in order of name; the empty product is 1
 
-  std::map<Product, std::int64_t> terms_;
+  // Graded order, highest degree first: the order of text(), with the leading term in front.
+  struct GradedOrder {
+    bool operator()(const Product& a, const Product& b) const {
+      return a.size() != b.size() ? a.size() > b.size() : a < b;
+    }
+  };
+
+  void add_term(const Product& product, std::int64_t coefficient);
+  Dim times_term(const Product& product, std::int64_t coefficient) const;
+  template <typename ValueOf>
+  std::optional<std::int64_t> evaluate(ValueOf value_of) const;
+  std::int64_t bound(bool is_upper) const;
+  std::int64_t degree_in(const std::string& name) const;
+  std::int64_t remainder_at(const DimValues& point, std::int64_t divisor) const;
+
+  std::map<Product, std::int64_t, GradedOrder> terms_;  // no coefficient is 0
 };
 
 // The extents of a tensor, outermost first.
@@ -73,8 +90,9 @@ class Shape {
   std::span<const Dim> dims() const { return dims_; }
 
   bool is_static() const;
-  std::vector<std::int64_t> sizes() const;  // throws GraphError where symbolic
-  std::vector<std::int64_t> sizes(const DimValues& values) const;  // as Dim::value(values)
+  // Both throw GraphError as Dim::value does, and on a negative extent.
+  std::vector<std::int64_t> sizes() const;
+  std::vector<std::int64_t> sizes(const DimValues& values) const;
   Dim element_count() const;
   std::string text() const;  // "[8, seq, 768]"
 
@@ -90,21 +108,27 @@ enum class Location : std::uint8_t { Host, Device };
 struct TensorView {
   void* data = nullptr;
   DType dtype = DType::Float32;
-  std::vector<std::int64_t> shape;
-  std::vector<std::int64_t> strides;  // in elements; empty means contiguous
+  std::vector<std::int64_t> shape = {};
+  std::vector<std::int64_t> strides = {};  // in elements; empty means contiguous
   Location location = Location::Host;
 
+  // Both throw GraphError on a negative extent, on overflow or on strides of another rank.
   std::int64_t element_count() const;
   bool is_contiguous() const;
+};
+
+struct NamedTensor {
+  std::string name;
+  TensorView view;
 };
 
 // A contiguous tensor in host memory.
 class HostTensor {
  public:
-  HostTensor() = default;
-  HostTensor(DType dtype,
-             std::vector<std::int64_t> shape);  // zeros; throws GraphError on a bad shape
-  // Copies any host view.
+  HostTensor() = default;  // float32, shape [0]
+  // Zeros. Throws GraphError on a bad shape.
+  HostTensor(DType dtype, std::vector<std::int64_t> shape);
+  // Copies any host view. Throws GraphError where it is of device memory or not a tensor.
   explicit HostTensor(const TensorView& view);
 
   DType dtype() const { return dtype_; }
@@ -119,11 +143,12 @@ class HostTensor {
   double at(std::int64_t position) const;
   void set(std::int64_t position, double value);
 
+  // Every element converted as by set(), rounded once. Throws GraphError.
   HostTensor cast(DType dtype) const;
 
  private:
   DType dtype_ = DType::Float32;
-  std::vector<std::int64_t> shape_;
+  std::vector<std::int64_t> shape_ = {0};
   std::vector<std::byte> storage_;
 };
 

@@ -1,29 +1,53 @@
+// The pipeline, stage by stage. The reference backend has the short one: a graph is its own plan.
 #include "stof/engine.hpp"
 
-#include <fmt/format.h>
+#include <utility>
 
-#include "cuda/device.hpp"
-#include "render/embedded_templates.hpp"
+#include "engine/data.hpp"
+#include "graph/ir.hpp"
 #include "stof/error.hpp"
 
 namespace stof {
 
 namespace {
 
-std::string gpu_state() {
-  try {
-    const int count = cuda::device_count();
-    return count == 0 ? "none" : fmt::format("{} visible", count);
-  } catch (const CudaError& error) {
-    return fmt::format("none ({})", error.what());
-  }
+TensorInfo info(const graph::Value& value) {
+  return {.name = value.name, .shape = value.shape, .dtype = value.dtype};
 }
 
 }  // namespace
 
-std::string describe() {
-  return fmt::format("stof {}, templates: {}, GPUs: {}", STOF_VERSION,
-                     render::embedded_templates().size(), gpu_state());
+Engine::Engine(EngineOptions options) : options_(std::move(options)) {}
+
+Plan Engine::build(const Graph& graph) const {
+  const graph::Ir& ir = graph.ir();
+  if (ir.outputs.empty()) {
+    throw GraphError("build: graph '" + graph.name() + "' has no output");
+  }
+  auto plan = std::make_shared<engine::PlanData>();
+  plan->graph = graph;
+  plan->options = options_;
+  for (const auto& value : ir.values) {
+    if (value->role == graph::ValueRole::Input) {
+      plan->inputs.push_back(info(*value));
+    } else if (value->role == graph::ValueRole::Weight) {
+      plan->weights.push_back(info(*value));
+    }
+  }
+  for (const graph::Output& output : ir.outputs) {
+    plan->outputs.push_back(info(*ir.values[static_cast<std::size_t>(output.value)]));
+    plan->outputs.back().name = output.name;
+    for (const TensorInfo& input : plan->inputs) {
+      if (input.name == output.name) {
+        throw GraphError("build: '" + output.name + "' is both an input and an output");
+      }
+    }
+  }
+  return Plan(std::move(plan));
+}
+
+Buffer Engine::allocate(const TensorInfo& tensor, const DimValues& dims) const {
+  return {tensor.dtype, tensor.shape.sizes(dims)};
 }
 
 }  // namespace stof

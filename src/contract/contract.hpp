@@ -1,0 +1,135 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernel/kernel_config.hpp"
+#include "stof/dtype.hpp"
+#include "stof/expr.hpp"
+
+namespace stof::contract {
+
+// One extent of a port: a dim by name, or an expression that the extent must equal.
+struct Extent {
+  std::string dim;  // empty where it is an expression
+  Expr value = 0;
+};
+
+// A tensor at the border of a kernel. Where the graph's tensor has a higher rank than the port, the
+// first extent is the product of its leading ones.
+struct Port {
+  std::string name;
+  std::vector<Extent> shape;  // outermost first
+  std::string dtype;          // a name of `dtypes`, or of a dtype
+  std::string may_alias;      // an input that this output may overwrite, or empty
+  bool is_output = false;
+  bool is_optional = false;  // only optional operators read it
+};
+
+struct PatternAttribute {
+  std::string name;
+  ScalarType type = ScalarType::Float;
+  std::optional<double> value;  // the operator must have this one; else it binds attr.<name>
+};
+
+// One operator of the pattern: outputs = op(inputs; attributes). An optional one may be absent from
+// the graph; its first input then stands for its output.
+struct PatternStep {
+  std::vector<std::string> outputs;
+  std::string op;
+  bool is_optional = false;
+  std::vector<std::string> inputs;
+  std::vector<PatternAttribute> attributes;
+};
+
+enum class WeightTransform : std::uint8_t {
+  Transpose,
+  Concat,
+  Interleave,
+  FoldScale,
+  Centre,
+  ColumnSum
+};
+
+struct WeightRequest {
+  std::string port;
+  WeightTransform transform = WeightTransform::Transpose;
+  std::vector<std::string> with;  // further ports that the transform reads
+};
+
+struct Workspace {
+  Expr bytes = 0;
+  bool must_be_zero = false;  // before the first launch; a launch leaves it zero again
+};
+
+// What the author declares; compiling tells the truth, and validation compares the two.
+struct Resources {
+  Expr threads = 0;
+  Expr shared_bytes = 0;
+  Expr registers = 0;
+};
+
+enum class ArgumentKind : std::uint8_t { Port, Workspace, Scalar };
+
+struct Argument {
+  ArgumentKind kind = ArgumentKind::Scalar;
+  std::string port;  // of kind Port
+  Expr value = 0;    // of kind Scalar: an int, a float or a bool of the kernel
+};
+
+struct Launch {
+  std::vector<Expr> grid;     // one to three extents
+  std::vector<Expr> block;    // one to three
+  std::vector<Expr> cluster;  // none, or one to three
+  bool pdl = false;           // programmatic dependent launch
+  std::vector<Argument> arguments;
+};
+
+struct Cost {
+  Expr flops = 0;
+  Expr bytes = 0;
+};
+
+struct Constraint {
+  std::string text;
+  Expr condition = true;
+};
+
+// The header of a template: what it computes, for which tensors, and how it is launched.
+struct TemplateContract {
+  std::string name;
+  std::int64_t version = 1;
+  std::string summary;
+  std::string replaces;  // the embedded template that it takes the place of, or empty
+  std::vector<Port> ports;
+  std::vector<PatternStep> pattern;
+  std::vector<std::string> escapes;  // inner values that are written as well
+  std::map<std::string, std::vector<DType>> dtypes;
+  DType accumulate = DType::Float32;
+  std::vector<Constraint> constraints;  // over dim, attr, size, device
+  std::vector<kernel::ConfigParameter> params;
+  std::vector<Constraint> restrictions;  // over param as well
+  std::vector<WeightRequest> weights;
+  Workspace workspace;
+  Resources resources;
+  Launch launch;
+  Cost cost;
+  std::map<std::string, std::string> hooks;  // hook -> the value that it sees
+  bool is_deterministic = true;
+  std::vector<std::map<std::string, std::int64_t>> tests;  // dims of cases worth testing
+
+  const Port* find_port(std::string_view name) const;
+};
+
+// Reads the JSON header in the first comment of a template. Throws TemplateError at the very place
+// in the file; unknown fields and names are errors.
+TemplateContract parse_contract(const std::string& file, std::string_view text);
+
+// True if the template opens with a comment that holds a header. Parts and macros have none.
+bool has_contract(std::string_view text);
+
+}  // namespace stof::contract

@@ -1,0 +1,172 @@
+#include "contract/evaluate.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "contract/scalars.hpp"
+#include "expr/evaluate.hpp"
+#include "stof/error.hpp"
+
+namespace stof::contract {
+
+namespace {
+
+constexpr std::int64_t kMaxExtent =
+    0x7fffffff;                             // of a grid; CUDA's own limits on y and z are 65535
+constexpr std::int64_t kMaxThreads = 1024;  // of a block
+
+expr::Value attribute_value(const PatternAttribute& attribute, double value) {
+  switch (attribute.type) {
+    case ScalarType::Int:
+      return static_cast<std::int64_t>(value);
+    case ScalarType::Bool:
+      return value != 0;
+    default:
+      return value;
+  }
+}
+
+expr::Bindings bindings(const TemplateContract& contract, const ContractScope& scope) {
+  expr::Bindings values;
+  for (const auto& [name, value] : scope.dims) {
+    values.emplace("dim." + name, value);
+  }
+  for (const auto& [name, value] : scope.config) {
+    values.emplace("param." + name, value);
+  }
+  for (const auto& [symbol, dtype] : scope.dtypes) {
+    values.emplace("size." + symbol, std::int64_t{size_bytes(dtype)});
+  }
+  for (const auto& [name, value] : scope.device) {
+    values.emplace(name, value);
+  }
+  for (const PatternStep& step : contract.pattern) {
+    for (const PatternAttribute& attribute : step.attributes) {
+      const auto found = scope.attributes.find(attribute.name);
+      if (!attribute.value && found != scope.attributes.end()) {
+        values.emplace("attr." + attribute.name, attribute_value(attribute, found->second));
+      }
+    }
+  }
+  return values;
+}
+
+class LaunchEvaluator {
+ public:
+  LaunchEvaluator(const TemplateContract& contract, const ContractScope& scope)
+      : contract_(contract), bindings_(bindings(contract, scope)) {}
+
+  LaunchGeometry evaluate() const {
+    LaunchGeometry geometry;
+    geometry.grid = extents("grid", contract_.launch.grid);
+    geometry.block = extents("block", contract_.launch.block);
+    geometry.cluster = extents("cluster", contract_.launch.cluster);
+    geometry.shared_bytes =
+        in_range("shared_bytes", contract_.resources.shared_bytes, 0, kMaxExtent);
+    geometry.workspace_bytes = in_range("workspace", contract_.workspace.bytes, 0, INT64_MAX);
+    const std::int64_t threads = geometry.block[0] * geometry.block[1] * geometry.block[2];
+    if (threads > kMaxThreads) {
+      throw GraphError(fmt::format(
+          "contract {}: a block of {} x {} x {} has {} threads, the most is {}", contract_.name,
+          geometry.block[0], geometry.block[1], geometry.block[2], threads, kMaxThreads));
+    }
+    return geometry;
+  }
+
+ private:
+  std::array<std::int64_t, 3> extents(const char* what, const std::vector<Expr>& list) const {
+    const bool is_grid = &list == &contract_.launch.grid;
+    std::array<std::int64_t, 3> values{1, 1, 1};
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const std::int64_t most = !is_grid ? kMaxThreads : i == 0 ? kMaxExtent : 65535;
+      values[i] = in_range(fmt::format("{}[{}]", what, i), list[i], 1, most);
+    }
+    return values;
+  }
+
+  std::int64_t in_range(const std::string& what, const Expr& value, std::int64_t least,
+                        std::int64_t most) const {
+    const std::int64_t number = expr::evaluate_integer(value, bindings_);
+    if (number < least || number > most) {
+      throw GraphError(fmt::format("contract {}: {} = {} is {}, the {} is {}", contract_.name, what,
+                                   value.text(), number, number < least ? "least" : "most",
+                                   number < least ? least : most));
+    }
+    return number;
+  }
+
+  const TemplateContract& contract_;
+  expr::Bindings bindings_;
+};
+
+}  // namespace
+
+kernel::KernelConfig default_config(const TemplateContract& contract) {
+  kernel::KernelConfig config;
+  for (const kernel::ConfigParameter& parameter : contract.params) {
+    config.emplace(parameter.name, parameter.default_value);
+  }
+  return config;
+}
+
+std::optional<std::string> violated_constraint(const TemplateContract& contract,
+                                               const ContractScope& scope) {
+  const expr::Bindings values = bindings(contract, scope);
+  for (const Constraint& constraint : contract.constraints) {
+    if (!expr::evaluate_truth(constraint.condition, values)) {
+      return constraint.text;
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<kernel::KernelConfig> allowed_configs(const TemplateContract& contract,
+                                                  ContractScope scope) {
+  std::vector<kernel::KernelConfig> configs{{}};
+  for (const kernel::ConfigParameter& parameter : contract.params) {
+    std::vector<kernel::KernelConfig> longer;
+    longer.reserve(configs.size() * parameter.values.size());
+    for (const kernel::KernelConfig& config : configs) {
+      for (const std::int64_t value : parameter.values) {
+        longer.push_back(config);
+        longer.back().emplace(parameter.name, value);
+      }
+    }
+    configs = std::move(longer);
+  }
+  std::erase_if(configs, [&](const kernel::KernelConfig& config) {
+    scope.config = config;
+    const expr::Bindings values = bindings(contract, scope);
+    return !std::all_of(contract.restrictions.begin(), contract.restrictions.end(),
+                        [&](const Constraint& restriction) {
+                          return expr::evaluate_truth(restriction.condition, values);
+                        });
+  });
+  return configs;
+}
+
+LaunchGeometry evaluate_launch(const TemplateContract& contract, const ContractScope& scope) {
+  return LaunchEvaluator(contract, scope).evaluate();
+}
+
+WorkEstimate evaluate_cost(const TemplateContract& contract, const ContractScope& scope) {
+  const expr::Bindings values = bindings(contract, scope);
+  return {.flops = static_cast<double>(expr::evaluate_integer(contract.cost.flops, values)),
+          .bytes = static_cast<double>(expr::evaluate_integer(contract.cost.bytes, values))};
+}
+
+std::vector<expr::Value> scalar_arguments(const TemplateContract& contract,
+                                          const ContractScope& scope) {
+  const expr::Bindings values = bindings(contract, scope);
+  std::vector<expr::Value> arguments;
+  for (const Argument& argument : contract.launch.arguments) {
+    if (argument.kind == ArgumentKind::Scalar) {
+      arguments.push_back(expr::evaluate(argument.value, values));
+    }
+  }
+  return arguments;
+}
+
+}  // namespace stof::contract

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "contract/contract.hpp"
+#include "expr/evaluate.hpp"
+
+namespace stof::contract {
+
+// What the names in a header stand for in one use of the template.
+struct ContractScope {
+  std::map<std::string, std::int64_t> dims;    // "hidden" -> 768
+  std::map<std::string, double> attributes;    // "epsilon" -> 1e-5; as declared in the pattern
+  std::map<std::string, DType> dtypes;         // "T" -> float16
+  std::map<std::string, std::int64_t> device;  // "device.sm" -> 90; all of kDeviceScalars
+  kernel::KernelConfig config;                 // every parameter
+};
+
+struct LaunchGeometry {
+  std::array<std::int64_t, 3> grid{1, 1, 1};
+  std::array<std::int64_t, 3> block{1, 1, 1};
+  std::array<std::int64_t, 3> cluster{1, 1, 1};
+  std::int64_t shared_bytes = 0;  // declared
+  std::int64_t workspace_bytes = 0;
+};
+
+struct WorkEstimate {
+  double flops = 0;
+  double bytes = 0;
+};
+
+// The settings of all parameters, each at its default.
+kernel::KernelConfig default_config(const TemplateContract& contract);
+
+// The first constraint that does not hold, as its text; nothing where the template may be used.
+// Reads everything of the scope but the config.
+std::optional<std::string> violated_constraint(const TemplateContract& contract,
+                                               const ContractScope& scope);
+
+// Every setting that the restrictions allow, in the order of the header; the scope's own config is
+// not read.
+std::vector<kernel::KernelConfig> allowed_configs(const TemplateContract& contract,
+                                                  ContractScope scope);
+
+// Throws GraphError where an extent is not in [1, 2^31 - 1], a block has more than 1024 threads, or
+// bytes are negative: "contract rms_norm: grid[0] = ceil_div(dim.tokens, 4) is 0, the least is 1".
+LaunchGeometry evaluate_launch(const TemplateContract& contract, const ContractScope& scope);
+
+WorkEstimate evaluate_cost(const TemplateContract& contract, const ContractScope& scope);
+
+// The scalar arguments of the kernel, in order of launch.arguments; ports and workspace are
+// skipped.
+std::vector<expr::Value> scalar_arguments(const TemplateContract& contract,
+                                          const ContractScope& scope);
+
+}  // namespace stof::contract

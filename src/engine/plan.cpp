@@ -1,0 +1,96 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "engine/border.hpp"
+#include "engine/data.hpp"
+#include "stof/engine.hpp"
+#include "stof/error.hpp"
+
+namespace stof {
+
+namespace {
+
+const char* precision_name(Precision precision) {
+  switch (precision) {
+    case Precision::Float32:
+      return "float32";
+    case Precision::Float64:
+      return "float64";
+    default:
+      return "model";
+  }
+}
+
+const TensorInfo* find(const std::vector<TensorInfo>& tensors, const std::string& name) {
+  const auto found = std::find_if(tensors.begin(), tensors.end(),
+                                  [&](const TensorInfo& info) { return info.name == name; });
+  return found == tensors.end() ? nullptr : &*found;
+}
+
+const TensorInfo& find(const char* kind, const std::vector<TensorInfo>& tensors,
+                       const std::string& name) {
+  if (const TensorInfo* info = find(tensors, name)) {
+    return *info;
+  }
+  throw GraphError(fmt::format("plan: no {} is called '{}', there is {}", kind, name,
+                               engine::list_names(tensors)));
+}
+
+}  // namespace
+
+const std::vector<TensorInfo>& Plan::inputs() const {
+  return data_->inputs;
+}
+
+const std::vector<TensorInfo>& Plan::weights() const {
+  return data_->weights;
+}
+
+const std::vector<TensorInfo>& Plan::outputs() const {
+  return data_->outputs;
+}
+
+const TensorInfo& Plan::input(const std::string& name) const {
+  return find("input", data_->inputs, name);
+}
+
+const TensorInfo& Plan::output(const std::string& name) const {
+  return find("output", data_->outputs, name);
+}
+
+Execution Plan::bind(const Weights& weights, const Bindings& tensors,
+                     const BindOptions& options) const {
+  for (const auto& [name, view] : tensors) {
+    if (find(data_->inputs, name) == nullptr && find(data_->outputs, name) == nullptr) {
+      throw GraphError(fmt::format("bind: '{}' is neither an input ({}) nor an output ({})", name,
+                                   engine::list_names(data_->inputs),
+                                   engine::list_names(data_->outputs)));
+    }
+  }
+  const auto check_all = [&](const char* kind, const std::vector<TensorInfo>& infos) {
+    for (const TensorInfo& info : infos) {
+      const auto bound = tensors.find(info.name);
+      if (bound == tensors.end()) {
+        throw GraphError(fmt::format("bind: {} '{}' is not bound", kind, info.name));
+      }
+      engine::check_view("bind", kind, info, bound->second, options.dims);
+    }
+  };
+  check_all("input", data_->inputs);
+  check_all("output", data_->outputs);
+  engine::check_weights(*data_, *weights.data());
+  auto data = std::make_unique<engine::ExecutionData>();
+  data->plan = data_;
+  data->weights = weights.data();
+  data->tensors = tensors;
+  data->dims = options.dims;
+  return Execution(std::move(data));
+}
+
+std::string Plan::explain() const {
+  return fmt::format("reference backend, {} precision\n{}",
+                     precision_name(data_->options.precision), data_->graph.dump());
+}
+
+}  // namespace stof

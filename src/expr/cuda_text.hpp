@@ -1,0 +1,34 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "expr/interval.hpp"
+#include "stof/expr.hpp"
+
+namespace stof::expr {
+
+// What a kernel calls each scalar, table and capture:
+//   a scalar    an operand of C type bool, int or float; of long long where its range needs 64 bits
+//   a table     a pointer to int, long long or float entries; NAME.size may say how many they are,
+//               so that other tables may stand there, and is an operand of type int
+//   a capture   what is called with its indices, and moves them to the nearest end: read_bias(i, j)
+using CudaNames = std::map<std::string, std::string, std::less<>>;
+
+struct CudaText {
+  std::string text;
+  ScalarType type = ScalarType::Bool;
+  bool is_wide = false;           // an integer of type long long, not int
+  std::set<std::string> helpers;  // functions of device/expression.cuh that the text calls
+};
+
+// The expression as C++ for a kernel. Integers are 32 bits wide where the ranges prove that
+// operands and results fit, else 64; floats are of type float. A division is a plain `/`, `%`, `>>`
+// or `&` where it is proven the same; divisors are checked for 0, and indices for the ends of their
+// table, where they are not proven to be sound. `ranges` bounds scalars and captures; a table's
+// range, if given, takes the place of its entries, and that of NAME.size bounds how many they are.
+// Throws ExpressionError for a name that `names` lacks.
+CudaText cuda_text(const Expr& expr, const CudaNames& names, const Ranges& ranges);
+
+}  // namespace stof::expr

@@ -1,0 +1,199 @@
+#include "graph/normalise.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "graph/append.hpp"
+#include "graph/masking.hpp"
+#include "graph/op_info.hpp"
+
+namespace stof::graph {
+
+namespace {
+
+// Rebuilds a graph operator by operator.
+class Normaliser {
+ public:
+  explicit Normaliser(const Ir& from) : from_(from), ids_(from.values.size(), -1) {
+    to_.name = from.name;
+    to_.dims = from.dims;
+    for (std::size_t id = 0; id < from.values.size(); ++id) {
+      if (from.values[id]->role != ValueRole::Result) {
+        ids_[id] = append_value(to_, *from.values[id]);
+      }
+    }
+    for (const Operator& op : from.operators) {
+      next_segment_ = std::max(next_segment_, op.segment + 1);
+    }
+  }
+
+  Ir run() {
+    for (const Operator& op : from_.operators) {
+      switch (op.kind) {
+        case OpKind::Linear:
+          linear(op);
+          break;
+        case OpKind::Attention:
+          attention(op);
+          break;
+        default:
+          copy(op);
+      }
+    }
+    for (const Output& output : from_.outputs) {
+      append_output(to_, output.name, id(output.value));
+    }
+    for (const auto& [capture, value] : from_.captures) {
+      to_.captures.emplace(capture, id(value));
+    }
+    return std::move(to_);
+  }
+
+ private:
+  int id(int old) const { return old < 0 ? -1 : ids_[static_cast<std::size_t>(old)]; }
+  int input(const Operator& op, int position) const { return id(input_or_none(op, position)); }
+  const Value& old_value(int id) const { return *from_.values[static_cast<std::size_t>(id)]; }
+
+  // Appends what gives these results of the old graph, under their names.
+  void finish(std::span<const int> old_results, Operator op) {
+    std::vector<std::string> names;
+    for (const int old : old_results) {
+      names.push_back(old_value(old).name);
+    }
+    op.outputs.assign(names.size(), -1);
+    const std::vector<int> results = append(to_, std::move(op), names);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      ids_[static_cast<std::size_t>(old_results[i])] = results[i];
+    }
+  }
+
+  // Appends a step on the way to what `old` gives, named after both.
+  int step(const Operator& old, Operator op) {
+    std::string step_name = fmt::format("{}.{}", old_value(old.outputs[0]).name, name(op.kind));
+    while (to_.ids.contains(step_name) || from_.ids.contains(step_name)) {
+      step_name += '_';
+    }
+    std::vector<std::string> names = {std::move(step_name)};
+    const bool gives_lse = op.kind == OpKind::Softmax && old.outputs.size() == 2;
+    if (gives_lse) {
+      names.push_back(old_value(old.outputs[1]).name);
+    }
+    op.outputs.assign(names.size(), -1);
+    const std::vector<int> results = append(to_, std::move(op), names);
+    if (gives_lse) {
+      ids_[static_cast<std::size_t>(old.outputs[1])] = results[1];
+    }
+    return results[0];
+  }
+
+  void copy(const Operator& old) {
+    Operator op = old;
+    for (int& value : op.inputs) {
+      value = id(value);
+    }
+    for (auto& [capture, value] : op.captures) {
+      value = id(value);
+    }
+    finish(old.outputs, std::move(op));
+  }
+
+  void linear(const Operator& old) {
+    const bool is_out_in = old_value(old.inputs[1]).layout == WeightLayout::OutIn;
+    Operator product{.kind = OpKind::MatMul,
+                     .inputs = {input(old, 0), input(old, 1)},
+                     .attributes = {{"transpose_a", false}, {"transpose_b", is_out_in}},
+                     .segment = old.segment};
+    const int bias = input(old, 2);
+    if (bias < 0) {
+      finish(old.outputs, std::move(product));
+      return;
+    }
+    const int sum = step(old, std::move(product));
+    finish(old.outputs, {.kind = OpKind::Add, .inputs = {sum, bias}, .segment = old.segment});
+  }
+
+  void attention(const Operator& old) {
+    const int segment = old.segment < 0 ? next_segment_++ : old.segment;
+    Operator product = attention_matmul(old, segment);
+    product.inputs = {input(old, 0), input(old, 1)};
+    product.attributes.at("transpose_b") = true;
+    product.attributes.emplace("dtype", DType::Float32);
+    int scores = step(old, std::move(product));
+    scores = step(old, {.kind = OpKind::Scale,
+                        .inputs = {scores},
+                        .attributes = {{"factor", attribute<double>(old, "scale")}},
+                        .segment = segment});
+    if (old.attributes.contains("score")) {
+      scores = step(old, with_captures(old, {.kind = OpKind::Score,
+                                             .inputs = {scores},
+                                             .attributes = {{"score", old.attributes.at("score")}},
+                                             .segment = segment}));
+    }
+    scores = step(old, with_captures(old, attention_mask(old, scores, segment)));
+    probabilities_times_v(old, scores, segment);
+  }
+
+  Operator attention_matmul(const Operator& old, int segment) const {
+    Operator op{.kind = OpKind::MatMul,
+                .attributes = {{"transpose_a", false}, {"transpose_b", false}},
+                .segment = segment};
+    const Dim& heads = old_value(old.inputs[0]).shape[1];
+    const Dim& kv_heads = old_value(old.inputs[1]).shape[1];
+    if (!(heads == kv_heads)) {
+      op.attributes.emplace("group", heads.value() / kv_heads.value());
+    }
+    return op;
+  }
+
+  Operator attention_mask(const Operator& old, int scores, int segment) const {
+    Operator op{.kind = OpKind::Mask, .inputs = {scores}, .segment = segment};
+    for (std::size_t i = 3; i < old.inputs.size(); ++i) {
+      op.inputs.push_back(id(old.inputs[i]));
+    }
+    for (const AttributeInfo& info : op_info(OpKind::Mask).attributes) {
+      const auto found = old.attributes.find(std::string(info.name));
+      if (found != old.attributes.end()) {
+        op.attributes.insert(*found);
+      }
+    }
+    return op;
+  }
+
+  void probabilities_times_v(const Operator& old, int scores, int segment) {
+    const int probabilities =
+        step(old, {.kind = OpKind::Softmax, .inputs = {scores}, .segment = segment});
+    Operator product = attention_matmul(old, segment);
+    product.inputs = {probabilities, input(old, 2)};
+    product.attributes.emplace("dtype", old_value(old.outputs[0]).dtype);
+    finish(std::span(old.outputs).first(1), std::move(product));
+  }
+
+  // The operator with those captures of `old` that it reads.
+  Operator with_captures(const Operator& old, Operator op) const {
+    for (const std::string& capture : captures_read(op)) {
+      op.captures.emplace(capture, id(old.captures.at(capture)));
+    }
+    return op;
+  }
+
+  const Ir& from_;
+  Ir to_;
+  std::vector<int> ids_;  // of from_ -> of to_
+  int next_segment_ = 0;
+};
+
+}  // namespace
+
+Ir normalise(const Ir& ir) {
+  return Normaliser(ir).run();
+}
+
+}  // namespace stof::graph

@@ -1,0 +1,88 @@
+#include "mask/extent.hpp"
+
+#include <optional>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "expr/node.hpp"
+#include "mask/node.hpp"
+#include "stof/error.hpp"
+
+namespace stof::mask {
+
+namespace {
+
+struct NamedSize {
+  std::string_view name;
+  std::int64_t size = 0;
+};
+
+std::optional<NamedSize> range_of(std::string_view scalar, const Extent& extent) {
+  if (scalar == "batch") {
+    return NamedSize{.name = "batch", .size = extent.batch};
+  }
+  if (scalar == "head") {
+    return NamedSize{.name = "heads", .size = extent.heads};
+  }
+  if (scalar == "q_pos") {
+    return NamedSize{.name = "q_len", .size = extent.q_len};
+  }
+  if (scalar == "k_pos") {
+    return NamedSize{.name = "kv_len", .size = extent.kv_len};
+  }
+  return std::nullopt;
+}
+
+// An index beyond a table reads its last entry, which is never meant where a table has an entry for
+// each batch element, head or token.
+void check_tables(const expr::Node& node, const Extent& extent) {
+  if (node.op == expr::Op::Table && node.operands[0].node().op == expr::Op::Scalar) {
+    const Table& table = node.table();
+    const auto range = range_of(node.operands[0].node().name(), extent);
+    if (range && table.size() != 1 && table.size() < range->size) {
+      throw GraphError(fmt::format("mask: table {} has {} entries, but {} is {}", table.name(),
+                                   table.size(), range->name, range->size));
+    }
+  }
+  for (const Expr& operand : node.operands) {
+    check_tables(operand.node(), extent);
+  }
+}
+
+void check_tables(const Mask& mask, const Extent& extent) {
+  if (const auto* predicate = std::get_if<Expr>(&mask.node().form)) {
+    check_tables(predicate->node(), extent);
+  } else if (const auto* combination = std::get_if<Combination>(&mask.node().form)) {
+    for (const Mask& operand : combination->operands) {
+      check_tables(operand, extent);
+    }
+  }
+}
+
+}  // namespace
+
+void check_extent(const Mask& mask, const Extent& extent) {
+  for (const auto& [name, size] :
+       {NamedSize{"batch", extent.batch}, NamedSize{"heads", extent.heads},
+        NamedSize{"q_len", extent.q_len}, NamedSize{"kv_len", extent.kv_len}}) {
+    if (size < 1 || size > kMaxLength) {
+      throw GraphError(fmt::format("mask: {} {} is not in 1 to {}", name, size, kMaxLength));
+    }
+  }
+  const DataExtent& data = mask.node().data;
+  if (data.lengths && *data.lengths != std::pair(extent.q_len, extent.kv_len)) {
+    throw GraphError(
+        fmt::format("mask: data of {} queries and {} keys for an attention of {} and {}",
+                    data.lengths->first, data.lengths->second, extent.q_len, extent.kv_len));
+  }
+  for (const auto& [name, has, wants] : {std::tuple("batch", data.batch, extent.batch),
+                                         std::tuple("heads", data.heads, extent.heads)}) {
+    if (has != 1 && has != wants) {
+      throw GraphError(fmt::format("mask: data for {} {}, but {} is {}", name, has, name, wants));
+    }
+  }
+  check_tables(mask, extent);
+}
+
+}  // namespace stof::mask

@@ -1,0 +1,9 @@
+#pragma once
+
+#include "reference/call.hpp"
+
+namespace stof::reference {
+
+Array rotary(const Call& call);
+
+}  // namespace stof::reference

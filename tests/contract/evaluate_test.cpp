@@ -1,0 +1,99 @@
+#include "contract/evaluate.hpp"
+
+#include "contract_support.hpp"
+
+namespace stof::contract {
+
+using nlohmann::json;
+
+namespace {
+
+ContractScope scope_of(const TemplateContract& contract) {
+  return {.dims = {{"tokens", 333}, {"hidden", 1000}},
+          .attributes = {{"epsilon", 1e-5}},
+          .dtypes = {{"T", DType::Float16}},
+          .device = {{"device.sm", 90},
+                     {"device.sm_count", 132},
+                     {"device.shared_bytes_per_block", 232448},
+                     {"device.shared_bytes_per_sm", 233472},
+                     {"device.registers_per_sm", 65536},
+                     {"device.l2_bytes", 62914560}},
+          .config = default_config(contract)};
+}
+
+std::string launch_error(const TemplateContract& contract, const ContractScope& scope) {
+  try {
+    evaluate_launch(contract, scope);
+  } catch (const GraphError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("launch, cost and scalar arguments come from the header's expressions") {
+  const TemplateContract contract = parse(full_header());
+  ContractScope scope = scope_of(contract);
+  scope.config["rows_per_block"] = 2;
+  const LaunchGeometry geometry = evaluate_launch(contract, scope);
+  CHECK(geometry.grid == std::array<std::int64_t, 3>{167, 1, 1});
+  CHECK(geometry.block == std::array<std::int64_t, 3>{128, 2, 1});
+  CHECK(geometry.cluster == std::array<std::int64_t, 3>{1, 1, 1});
+  CHECK(geometry.shared_bytes == 128);
+  CHECK(geometry.workspace_bytes == 4 * 333);
+
+  const WorkEstimate work = evaluate_cost(contract, scope);
+  CHECK(work.flops == 6.0 * 333 * 1000);
+  CHECK(work.bytes == 4.0 * 333 * 1000 * 2);
+  CHECK(scalar_arguments(contract, scope) == std::vector<expr::Value>{std::int64_t{333}, 1e-5});
+}
+
+TEST_CASE("the first constraint that does not hold is named") {
+  const TemplateContract contract = parse(full_header());
+  ContractScope scope = scope_of(contract);
+  CHECK_FALSE(violated_constraint(contract, scope));
+  scope.device["device.sm"] = 75;
+  CHECK(violated_constraint(contract, scope) == "device.sm >= 80");
+  scope.dims["hidden"] = 1001;
+  CHECK(violated_constraint(contract, scope) == "dim.hidden % 8 == 0");
+}
+
+TEST_CASE("restrictions cut the settings, and the default is first of none") {
+  const TemplateContract contract = parse(full_header());
+  const std::vector<kernel::KernelConfig> configs = allowed_configs(contract, scope_of(contract));
+  std::size_t expected = 0;
+  for (const int threads : {32, 64, 128, 256}) {
+    for (const int rows : {1, 2, 4}) {
+      expected += threads * rows <= 256 ? 1 : 0;
+    }
+  }
+  CHECK(configs.size() == expected);
+  for (const kernel::KernelConfig& config : configs) {
+    CHECK(config.at("threads_per_row") * config.at("rows_per_block") <= 256);
+  }
+  CHECK(default_config(contract) ==
+        kernel::KernelConfig{{"rows_per_block", 1}, {"threads_per_row", 128}});
+}
+
+TEST_CASE("a launch that CUDA would refuse is an error here") {
+  json header = full_header();
+  header["launch"]["grid"] = {"dim.tokens / param.rows_per_block", "dim.hidden"};
+  const TemplateContract contract = parse(header);
+  ContractScope scope = scope_of(contract);
+  scope.dims["tokens"] = 0;
+  CHECK(launch_error(contract, scope) ==
+        "contract rms_norm_residual: grid[0] = dim.tokens / param.rows_per_block is 0, the least "
+        "is 1");
+  scope.dims = {{"tokens", 1}, {"hidden", 65536}};
+  CHECK(launch_error(contract, scope) ==
+        "contract rms_norm_residual: grid[1] = dim.hidden is 65536, the most is 65535");
+  scope.dims["hidden"] = 1;
+  scope.config["threads_per_row"] = 1024;
+  scope.config["rows_per_block"] = 2;
+  scope.dims["tokens"] = 2;
+  CHECK(launch_error(contract, scope) ==
+        "contract rms_norm_residual: a block of 1024 x 2 x 1 has 2048 threads, the most is 1024");
+}
+
+}  // namespace stof::contract
