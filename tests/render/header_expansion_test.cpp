@@ -9,7 +9,10 @@
 #include "render/renderer.hpp"
 #include "stof/error.hpp"
 
-using namespace stof::render;
+using stof::render::from_json;
+using stof::render::Renderer;
+using stof::render::RenderLimits;
+using stof::render::TemplateStore;
 
 namespace {
 

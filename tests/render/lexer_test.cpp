@@ -5,7 +5,10 @@
 
 #include <doctest/doctest.h>
 
-using namespace stof::render;
+using stof::render::Source;
+using stof::render::Token;
+using stof::render::tokenize;
+using stof::render::TokenKind;
 
 namespace {
 

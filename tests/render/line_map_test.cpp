@@ -7,8 +7,10 @@
 #include "kernel/kernel_source.hpp"
 #include "render/renderer.hpp"
 
-using namespace stof::render;
 using stof::kernel::KernelSource;
+using stof::render::from_json;
+using stof::render::Renderer;
+using stof::render::TemplateStore;
 
 namespace {
 

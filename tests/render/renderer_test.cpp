@@ -9,7 +9,11 @@
 
 #include "stof/error.hpp"
 
-using namespace stof::render;
+using stof::render::from_json;
+using stof::render::Renderer;
+using stof::render::RenderLimits;
+using stof::render::TemplateStore;
+using stof::render::Value;
 
 namespace {
 
@@ -172,6 +176,7 @@ TEST_CASE("many threads render at a time") {
        {"lib", "{% macro f(x) %}<{{ x }}>{% endmacro %}"}});
   std::vector<std::string> results(8);
   std::vector<std::thread> threads;
+  threads.reserve(8);
   for (int i = 0; i < 8; ++i) {
     threads.emplace_back([&renderer, &results, i] {
       results[static_cast<std::size_t>(i)] =

@@ -11,7 +11,11 @@
 #include "render/limits.hpp"
 #include "stof/error.hpp"
 
-using namespace stof::render;
+using stof::render::embedded_templates;
+using stof::render::Failure;
+using stof::render::kEmbeddedOrigin;
+using stof::render::TemplateFile;
+using stof::render::TemplateStore;
 namespace fs = std::filesystem;
 
 namespace {

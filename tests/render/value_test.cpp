@@ -12,7 +12,21 @@
 #include "render/number_format.hpp"
 #include "render/operators.hpp"
 
-using namespace stof::render;
+using stof::render::deep_copy;
+using stof::render::Dict;
+using stof::render::equals;
+using stof::render::Failure;
+using stof::render::format_real;
+using stof::render::from_json;
+using stof::render::less;
+using stof::render::make_list;
+using stof::render::parse_integer;
+using stof::render::parse_real;
+using stof::render::ParsedInteger;
+using stof::render::quote;
+using stof::render::repr;
+using stof::render::round_real;
+using stof::render::Value;
 
 // Expected texts are what Python 3.11 prints.
 TEST_CASE("floats print their shortest digits, as in Python") {
@@ -90,7 +104,7 @@ TEST_CASE("JSON becomes values") {
 TEST_CASE("a deep copy shares nothing that changes") {
   const Value original = from_json(nlohmann::json{{"l", {1}}});
   const Value copy = deep_copy(original);
-  copy.dict()->find("l")->list()->items.push_back(Value(2));
+  copy.dict()->find("l")->list()->items.emplace_back(2);
   CHECK(repr(original) == "{'l': [1]}");
   CHECK(repr(copy) == "{'l': [1, 2]}");
 }
