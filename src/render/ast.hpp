@@ -30,69 +30,69 @@ struct NameLoad {
 };
 struct SequenceLiteral {
   bool is_tuple = false;
-  std::vector<Expression> items{};
+  std::vector<Expression> items;
 };
 struct DictLiteral {
-  std::vector<std::pair<Expression, Expression>> items{};
+  std::vector<std::pair<Expression, Expression>> items;
 };
 enum class UnaryOperator { Negate, Plus, Not };
 struct Unary {
   UnaryOperator op{};
-  ExpressionPtr operand{};
+  ExpressionPtr operand;
 };
 struct Binary {
   BinaryOperator op{};
-  ExpressionPtr left{};
-  ExpressionPtr right{};
+  ExpressionPtr left;
+  ExpressionPtr right;
 };
 struct Logical {
   bool is_and = true;
-  ExpressionPtr left{};
-  ExpressionPtr right{};
+  ExpressionPtr left;
+  ExpressionPtr right;
 };
 struct Comparison {
-  ExpressionPtr first{};
-  std::vector<std::pair<CompareOperator, Expression>> rest{};
+  ExpressionPtr first;
+  std::vector<std::pair<CompareOperator, Expression>> rest;
 };
 struct Concatenation {
-  std::vector<Expression> parts{};
+  std::vector<Expression> parts;
 };
 struct Conditional {
-  ExpressionPtr test{};
-  ExpressionPtr if_true{};
-  ExpressionPtr if_false{};  // may be null
+  ExpressionPtr test;
+  ExpressionPtr if_true;
+  ExpressionPtr if_false;  // may be null
 };
 struct Attribute {
-  ExpressionPtr object{};
+  ExpressionPtr object;
   std::string name{};
 };
 struct Subscript {
-  ExpressionPtr object{};
-  ExpressionPtr key{};
+  ExpressionPtr object;
+  ExpressionPtr key;
 };
 struct Slice {
-  ExpressionPtr object{};
-  ExpressionPtr start{};  // null where left out, as are the others
-  ExpressionPtr stop{};
-  ExpressionPtr step{};
+  ExpressionPtr object;
+  ExpressionPtr start;  // null where left out, as are the others
+  ExpressionPtr stop;
+  ExpressionPtr step;
 };
 struct CallArguments {
-  std::vector<Expression> positional{};
-  std::vector<std::pair<std::string, Expression>> named{};
-  ExpressionPtr star{};         // *arguments, may be null
-  ExpressionPtr double_star{};  // **arguments, may be null
+  std::vector<Expression> positional;
+  std::vector<std::pair<std::string, Expression>> named;
+  ExpressionPtr star;         // *arguments, may be null
+  ExpressionPtr double_star;  // **arguments, may be null
 };
 struct Call {
-  ExpressionPtr callee{};
-  CallArguments arguments{};
+  ExpressionPtr callee;
+  CallArguments arguments;
 };
 // A filter or a test. The input is null in a filter block and a filtered set block.
 struct Application {
   bool is_filter = true;
   std::string name{};
   const Builtin* builtin = nullptr;  // null for an unknown name
-  ExpressionPtr input{};
-  CallArguments arguments{};
+  ExpressionPtr input;
+  CallArguments arguments;
 };
 
 struct Expression {
@@ -100,7 +100,7 @@ struct Expression {
                             Logical, Comparison, Concatenation, Conditional, Attribute, Subscript,
                             Slice, Call, Application>;
 
-  Node node{};
+  Node node;
   std::size_t offset = 0;
   int depth = 1;  // of the tree below, itself included
 };
@@ -112,7 +112,7 @@ struct NameTarget {
   SlotReference slot{};
 };
 struct TupleTarget {
-  std::vector<Target> items{};
+  std::vector<Target> items;
 };
 struct AttributeTarget {  // of a namespace
   std::string name{};
@@ -120,7 +120,7 @@ struct AttributeTarget {  // of a namespace
   SlotReference slot{};
 };
 struct Target {
-  std::variant<NameTarget, TupleTarget, AttributeTarget> node{};
+  std::variant<NameTarget, TupleTarget, AttributeTarget> node;
   std::size_t offset = 0;
 };
 
@@ -138,10 +138,10 @@ struct Output {
 struct If {
   struct Branch {
     Expression test{};
-    Body body{};
+    Body body;
   };
   std::vector<Branch> branches{};
-  Body otherwise{};
+  Body otherwise;
 };
 
 struct For {
@@ -149,8 +149,8 @@ struct For {
   Expression iterable{};
   std::optional<Expression> filter{};
   bool is_recursive = false;
-  Body body{};
-  Body otherwise{};
+  Body body;
+  Body otherwise;
 
   bool has_loop_variable = false;
   SlotReference loop_slot{};
@@ -170,7 +170,7 @@ struct MacroParameter {
 struct Macro {
   std::optional<std::string> name{};  // none for a call block
   std::vector<MacroParameter> parameters{};
-  Body body{};
+  Body body;
   std::size_t offset = 0;
 
   Function function{};
@@ -190,12 +190,12 @@ struct CallBlock {
 };
 struct FilterBlock {
   Expression filter{};
-  Body body{};
+  Body body;
   FrameSlots frame{};
 };
 struct With {
   std::vector<std::pair<Target, Expression>> assignments{};
-  Body body{};
+  Body body;
   FrameSlots frame{};
 };
 
@@ -207,7 +207,7 @@ struct Assign {
 struct AssignBlock {
   Target target{};
   std::optional<Expression> filter{};
-  Body body{};
+  Body body;
   FrameSlots frame{};
   std::vector<NamedSlot> exports{};
 };
@@ -216,7 +216,7 @@ struct Block {
   std::string name{};
   bool is_scoped = false;
   bool is_required = false;
-  Body body{};
+  Body body;
   std::size_t offset = 0;
 
   Function function{};
@@ -265,7 +265,7 @@ struct Statement {
   using Node = std::variant<Output, If, For, MacroDefinition, CallBlock, FilterBlock, With, Assign,
                             AssignBlock, BlockReference, Extends, Include, Import, FromImport>;
 
-  Node node{};
+  Node node;
   std::size_t offset = 0;
 };
 

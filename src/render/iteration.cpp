@@ -136,7 +136,7 @@ void Generator::release(Remains& remains) {
 }
 
 Range::Range(std::int64_t start, std::int64_t stop, std::int64_t step)
-    : start_(start), stop_(stop), step_(step), size_(0) {
+    : start_(start), stop_(stop), step_(step) {
   if (step == 0) {
     throw Failure("range() arg 3 must not be zero");
   }

@@ -70,7 +70,7 @@ class Range final : public Object {
   std::int64_t start_;
   std::int64_t stop_;
   std::int64_t step_;
-  std::int64_t size_;
+  std::int64_t size_ = 0;
 };
 
 // What dict.keys(), values() and items() give: a live view.

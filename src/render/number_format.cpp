@@ -22,7 +22,7 @@ std::string to_chars(double number, std::chars_format format, int precision) {
 // %g with #: keeps the zeros that %g drops, so it is built from the form that %g would choose.
 std::string general_with_zeros(double number, int precision) {
   const int digits = std::max(precision, 1);
-  const std::string scientific = to_chars(number, std::chars_format::scientific, digits - 1);
+  std::string scientific = to_chars(number, std::chars_format::scientific, digits - 1);
   const int exponent = std::stoi(scientific.substr(scientific.find('e') + 1));
   if (exponent < -4 || exponent >= digits) {
     return scientific;

@@ -62,7 +62,8 @@ Value Object::item(Runtime&, const Value&) {
   return {};
 }
 
-Value Object::call(Runtime&, Arguments) {
+Value Object::call(Runtime&,
+                   Arguments) {  // NOLINT(performance-unnecessary-value-param): others keep them
   throw Failure(fmt::format("'{}' object is not callable", type_name()));
 }
 

@@ -165,7 +165,7 @@ class Resolver {
     assign.exports = exports(assign.target, outer);
   }
 
-  void operator()(BlockReference& reference) {
+  void operator()(BlockReference& reference) const {
     if (frame_.is_toplevel && extends_count_ > 0) {
       reference.check = is_always_extended_ ? OutputCheck::Never : OutputCheck::UnlessExtended;
     }
@@ -313,7 +313,7 @@ class Resolver {
   }
 
   // caller, kwargs and varargs, where the body reads them and no parameter has the name.
-  void declare_special_names(Macro& macro, Symbols& symbols, FunctionScope& function) {
+  void declare_special_names(Macro& macro, Symbols& symbols, FunctionScope& function) const {
     const std::set<std::string> read = names_read(macro.body, {"caller", "kwargs", "varargs"});
     const auto declare = [&](const std::string& name) -> std::optional<SlotReference> {
       const auto parameter = std::ranges::find(macro.parameters, name, &MacroParameter::name);

@@ -132,7 +132,7 @@ class StatementParser {
       return Assign{
           .target = std::move(target), .value = expressions_.parse_tuple(), .exports = {}};
     }
-    AssignBlock block{.target = std::move(target)};
+    AssignBlock block{.target = std::move(target), .body = {}};
     if (tokens_.skip_operator("|")) {
       block.filter = expressions_.parse_filters();
     }
@@ -144,7 +144,9 @@ class StatementParser {
     Target target = expressions_.parse_target(Attributes::Refused);
     tokens_.expect_name("in");
     For loop{.target = std::move(target),
-             .iterable = expressions_.parse_tuple(Conditionals::Refused)};
+             .iterable = expressions_.parse_tuple(Conditionals::Refused),
+             .body = {},
+             .otherwise = {}};
     if (tokens_.skip_name("if")) {
       loop.filter = expressions_.parse();
     }

@@ -101,6 +101,7 @@ std::vector<NamedSlot> Symbols::stored_names(FunctionScope& from) const {
     names.insert(scope->stores_.begin(), scope->stores_.end());
   }
   std::vector<NamedSlot> slots;
+  slots.reserve(names.size());
   for (const std::string& name : names) {
     slots.push_back({.name = name, .slot = reference(from, name)});
   }

@@ -63,10 +63,10 @@ TemplateStore TemplateStore::open(std::span<const std::filesystem::path> folders
   return store;
 }
 
-TemplateStore TemplateStore::from_texts(std::map<std::string, std::string> texts) {
+TemplateStore TemplateStore::from_texts(const std::map<std::string, std::string>& texts) {
   TemplateStore store;
-  for (auto& [path, text] : texts) {
-    store.add(path, {.text = std::move(text), .origin = std::string(kEmbeddedOrigin)});
+  for (const auto& [path, text] : texts) {
+    store.add(path, {.text = text, .origin = std::string(kEmbeddedOrigin)});
   }
   store.seal();
   return store;

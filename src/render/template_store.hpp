@@ -37,7 +37,7 @@ class TemplateStore {
   // read.
   static TemplateStore open(std::span<const std::filesystem::path> folders);
   // Of given texts, as if they were embedded.
-  static TemplateStore from_texts(std::map<std::string, std::string> texts);
+  static TemplateStore from_texts(const std::map<std::string, std::string>& texts);
 
   // Null where there is none. Throws Failure for a path that is absolute or holds "..".
   const TemplateFile* find(std::string_view path) const;

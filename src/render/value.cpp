@@ -73,54 +73,36 @@ void move_into(std::vector<Value>& items, Remains& remains) {
   items.clear();
 }
 
+template <typename Pointer>
+Pointer* last_owner(Value& value) {
+  auto* pointer = std::get_if<Pointer>(&value.storage());
+  return pointer != nullptr && pointer->use_count() == 1 ? pointer : nullptr;
+}
+
 // Takes what a container or object holds when the value is its last owner.
-struct Release {
-  void operator()(std::shared_ptr<List>& list) const {
-    if (list.use_count() == 1) {
-      move_into(list->items, remains);
+void release(Value& value, Remains& remains) {
+  if (auto* list = last_owner<std::shared_ptr<List>>(value)) {
+    move_into((*list)->items, remains);
+  } else if (auto* tuple = last_owner<std::shared_ptr<const Tuple>>(value)) {
+    // The tuple dies here with its last owner, so that nobody sees it empty; none is made const.
+    move_into(const_cast<Tuple&>(**tuple).items, remains);
+  } else if (auto* dict = last_owner<std::shared_ptr<Dict>>(value)) {
+    for (const auto& [key, item] : (*dict)->entries()) {
+      remains.push_back(key);
+      remains.push_back(item);
     }
+  } else if (auto* object = last_owner<std::shared_ptr<Object>>(value)) {
+    (*object)->release(remains);
   }
-  void operator()(std::shared_ptr<const Tuple>& tuple) const {
-    if (tuple.use_count() == 1) {
-      // The tuple dies here with its last owner, so that nobody sees it empty; none is made const.
-      move_into(const_cast<Tuple&>(*tuple).items, remains);
-    }
-  }
-  void operator()(std::shared_ptr<Dict>& dict) const {
-    if (dict.use_count() == 1) {
-      for (const auto& [key, value] : dict->entries()) {
-        remains.push_back(key);
-        remains.push_back(value);
-      }
-    }
-  }
-  void operator()(std::shared_ptr<Object>& object) const {
-    if (object.use_count() == 1) {
-      object->release(remains);
-    }
-  }
-  template <typename T>
-  void operator()(T& plain) const {
-    static_cast<void>(plain);
-  }
-
-  Remains& remains;
-};
-
-bool holds_values(const Value& value) {
-  return value.list() != nullptr || value.tuple() != nullptr || value.dict() != nullptr ||
-         value.object() != nullptr;
 }
 
 }  // namespace
 
-void dismantle(Remains remains) {
+void dismantle(Remains remains) noexcept {
   while (!remains.empty()) {
     Value last = std::move(remains.back());
     remains.pop_back();
-    if (holds_values(last)) {
-      std::visit(Release{remains}, last.storage());
-    }
+    release(last, remains);
   }
 }
 

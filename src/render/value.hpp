@@ -174,6 +174,6 @@ class Dict {
 };
 
 // Tears down what is left of a value, level by level.
-void dismantle(Remains remains);
+void dismantle(Remains remains) noexcept;
 
 }  // namespace stof::render

@@ -8,7 +8,12 @@
 
 namespace {
 
-using namespace stof::render;
+using stof::render::Dict;
+using stof::render::make_list;
+using stof::render::Renderer;
+using stof::render::RenderLimits;
+using stof::render::TemplateStore;
+using stof::render::Value;
 
 Value make_variables() {
   auto variables = std::make_shared<Dict>();

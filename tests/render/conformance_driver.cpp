@@ -14,7 +14,9 @@
 namespace {
 
 nlohmann::json answer(const nlohmann::ordered_json& request) {
-  using namespace stof::render;
+  using stof::render::from_json;
+  using stof::render::Renderer;
+  using stof::render::TemplateStore;
   try {
     const auto texts = request.at("templates").get<std::map<std::string, std::string>>();
     const Renderer renderer(
