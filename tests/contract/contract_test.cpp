@@ -1,5 +1,6 @@
 #include "contract/contract.hpp"
 
+#include <fstream>
 #include <vector>
 
 #include "contract_support.hpp"
@@ -73,6 +74,13 @@ TEST_CASE("weights, escapes and replacements") {
   CHECK(contract.weights[0].transform == WeightTransform::FoldScale);
   CHECK(contract.weights[0].with == Names{"x"});
   CHECK(contract.replaces == "rms_norm");
+}
+
+TEST_CASE("the header that templates/README.md teaches is a good one") {
+  std::ifstream file(STOF_SOURCE_DIR "/tests/contract/taught_header.json");
+  const TemplateContract contract = parse(json::parse(file));
+  CHECK(contract.launch.arguments.size() == 7);
+  CHECK(contract.tests.size() == 2);
 }
 
 namespace {
