@@ -1,10 +1,13 @@
 #include "reference/run.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <optional>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "base/check.hpp"
 #include "graph/bind_dims.hpp"
@@ -12,12 +15,14 @@
 #include "reference/bind_inputs.hpp"
 #include "reference/operators.hpp"
 #include "reference/visible_keys.hpp"
+#include "stof/error.hpp"
 
 namespace stof::reference {
 
 namespace {
 
 constexpr double kInt64End = 0x1p63;
+constexpr std::int64_t kMaxElements = std::int64_t{1} << 32;  // of a value: 32 GiB
 
 // For each value the operator that reads it last, or that makes it; values that are outputs of the
 // graph outlive them all.
@@ -46,11 +51,28 @@ std::vector<std::size_t> last_uses(const graph::Ir& ir) {
   return last;
 }
 
+// Shapes ask for memory, and may be hostile. An extent of 0 hides none of the others.
+void check_sizes(const graph::Ir& ir) {
+  for (const auto& value : ir.values) {
+    std::int64_t count = 1;
+    for (const std::int64_t extent : value->shape.sizes()) {
+      count = extent > kMaxElements / count ? kMaxElements + 1
+                                            : count * std::max<std::int64_t>(1, extent);
+      if (count > kMaxElements) {
+        throw GraphError(fmt::format("reference: \"{}\" {} has more than 2^32 elements",
+                                     value->name, value->shape.text()));
+      }
+    }
+  }
+}
+
 // The values of a graph that are alive while it runs.
 class Run {
  public:
   Run(const graph::Ir& ir, const Options& options, std::vector<std::optional<Array>> inputs)
-      : ir_(ir), options_(options), values_(std::move(inputs)), last_uses_(last_uses(ir)) {}
+      : ir_(ir), options_(options), values_(std::move(inputs)), last_uses_(last_uses(ir)) {
+    check_sizes(ir);
+  }
 
   Outputs outputs() {
     for (std::size_t at = 0; at < ir_.operators.size(); ++at) {

@@ -53,10 +53,17 @@ class MaskData {
   std::string name_;
 };
 
+constexpr std::int64_t kMaxWords = std::int64_t{1} << 27;  // 1 GiB
+
 BitTensor no_bits(std::int64_t batch, std::int64_t heads, const Extent& extent) {
+  const std::int64_t rows = batch * heads * extent.q_len;
+  if (rows > kMaxWords / mask::ceil_div(extent.kv_len, mask::kWordBits)) {
+    throw GraphError(fmt::format("mask: [{}, {}, {}, {}] is too large to be written out in full",
+                                 batch, heads, extent.q_len, extent.kv_len));
+  }
   BitTensor bits{
       .batch = batch, .heads = heads, .rows = extent.q_len, .columns = extent.kv_len, .words = {}};
-  bits.words.resize(static_cast<std::size_t>(batch * heads * bits.rows * bits.words_per_row()));
+  bits.words.resize(static_cast<std::size_t>(rows * bits.words_per_row()));
   return bits;
 }
 

@@ -166,3 +166,19 @@ TEST_CASE("csr data out of range is an error that names it") {
   fails_with(1, 131, "mask: csr \"m.col_idx\" holds 131 at position 0, outside 0 to 130");
   fails_with(1, -1, "mask: csr \"m.col_idx\" holds -1 at position 0, outside 0 to 130");
 }
+
+TEST_CASE("a mask that no memory holds is an error") {
+  const std::int64_t length = std::int64_t{1} << 17;
+  HostTensors tensors = attention_inputs({.batch = 1,
+                                          .heads = 1,
+                                          .kv_heads = 1,
+                                          .q_len = length,
+                                          .kv_len = length,
+                                          .head_dim = 1,
+                                          .value_dim = 1});
+  tensors["m"] = integers({5});
+  const Graph graph = attention_graph(tensors, mask_input(tensors, MaskForm::KeyLengths));
+  CHECK_THROWS_WITH_AS(run_exactly(graph, tensors),
+                       "mask: [1, 1, 131072, 131072] is too large to be written out in full",
+                       GraphError);
+}

@@ -221,6 +221,18 @@ TEST_CASE("an output becomes a tensor of its dtype") {
   check_close(values_of(y), in_model, 1e-2);
 }
 
+TEST_CASE("a result that no memory holds is an error") {
+  HostTensors tensors;
+  tensors["x"] = random_tensor({1}, 1);
+  Graph graph;
+  const std::int64_t large = std::int64_t{1} << 20;
+  const Tensor y = graph.broadcast(input_like(graph, "x", tensors["x"]), {large, large});
+  graph.output("y", y);
+  const std::string message =
+      "reference: \"" + y.name() + "\" [1048576, 1048576] has more than 2^32 elements";
+  fails_with(graph, tensors, message.c_str());
+}
+
 TEST_CASE("results do not depend on the number of threads") {
   HostTensors tensors;
   const Graph graph = large_graph(tensors);
