@@ -1,6 +1,5 @@
 #include "stof/graph.hpp"
 
-#include <array>
 #include <cstddef>
 #include <utility>
 

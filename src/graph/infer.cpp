@@ -1,7 +1,6 @@
 #include "graph/infer.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -1,4 +1,3 @@
-#include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -5,6 +7,12 @@
 #include "graph/inference.hpp"
 
 namespace stof::graph {
+
+namespace {
+
+constexpr std::size_t kMaxShownAxes = 16;
+
+}  // namespace
 
 std::vector<TensorType> infer_reshape(const Inference& inference) {
   const auto& shape = attribute<Shape>(inference.op(), "shape");
@@ -31,7 +39,7 @@ std::vector<TensorType> infer_transpose(const Inference& inference) {
     dims.push_back(shape[static_cast<int>(axis)]);
   }
   if (dims.size() != permutation.size() || dims.size() != is_seen.size()) {
-    const std::size_t shown = std::min<std::size_t>(permutation.size(), 2 * kMaxRank);
+    const std::size_t shown = std::min(permutation.size(), kMaxShownAxes);
     inference.fail("({}) is no permutation of the {} axes of {}",
                    fmt::join(permutation.begin(), permutation.begin() + shown, ", "), shape.rank(),
                    inference.text(0));

@@ -42,7 +42,7 @@ Json extents(const Shape& shape) {
 // Sorted by key, so canonical as it is.
 Json take(mask::Saved saved, Data& data) {
   data.merge(saved.tensors);
-  return Json(std::move(saved.json));
+  return Json(saved.json);
 }
 
 class AttributeSaver {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,6 @@
 #include "base/hash.hpp"
 #include "graph/canonical.hpp"
 #include "graph/encode.hpp"
-#include "graph/op_info.hpp"
 
 namespace stof::graph {
 

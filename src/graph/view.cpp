@@ -144,7 +144,7 @@ std::optional<std::vector<Dim>> reshape_strides(const Shape& from, std::span<con
       --axis;
       continue;
     }
-    const Dim innermost = strides[static_cast<std::size_t>(axis)];
+    const Dim& innermost = strides[static_cast<std::size_t>(axis)];
     Dim run = from[axis--];
     while (axis >= 0 &&
            (from[axis] == Dim(1) || strides[static_cast<std::size_t>(axis)] == innermost * run)) {
