@@ -141,8 +141,9 @@ class Walk {
 
 std::vector<int> Walk::operands(const Operator& op) const {
   std::vector<int> values = operand_ids(op);
-  std::ranges::stable_partition(
-      values, [&](int value) { return reader_counts_[static_cast<std::size_t>(value)] > 1; });
+  std::stable_partition(values.begin(), values.end(), [&](int value) {
+    return reader_counts_[static_cast<std::size_t>(value)] > 1;
+  });
   return values;
 }
 
