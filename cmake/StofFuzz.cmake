@@ -1,5 +1,6 @@
 set(STOF_FUZZ_SECONDS 60 CACHE STRING "How long each fuzz test runs")
 
+target_compile_options(stof PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=fuzzer-no-link>)  # what the fuzzer watches
 add_custom_target(fuzz)
 
 # stof_fuzz_test(<name>) - <name>_fuzz.cpp as a libFuzzer program and a ctest entry, with the seeds in

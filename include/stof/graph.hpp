@@ -222,8 +222,9 @@ class Graph {
   static Graph from_json(std::string_view json, const std::map<std::string, HostTensor>& data = {});
 
   std::string dump() const;  // one line an operator, for people
-  // 32 hexadecimal digits, the same for graphs that differ only in names and in the order of
-  // building.
+  // 32 hexadecimal digits. Graphs of different digests may still be the same where outputs are
+  // alike in all but their wiring; otherwise the digest is the same for graphs that differ only in
+  // names and in the order of building.
   std::string canonical_digest() const;
 
   const graph::Ir& ir() const { return *ir_; }

@@ -1,11 +1,13 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <exception>
 #include <limits>
 #include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/check.hpp"
 #include "base/float16.hpp"
@@ -137,7 +139,13 @@ void copy_strided(const TensorView& view, std::byte* to) {
 HostTensor::HostTensor(DType dtype, std::vector<std::int64_t> shape)
     : dtype_(dtype), shape_(std::move(shape)) {
   const TensorView view{.dtype = dtype_, .shape = shape_};
-  storage_.resize(static_cast<std::size_t>(view.element_count() * size_bytes(dtype_)));
+  const std::int64_t bytes = view.element_count() * size_bytes(dtype_);
+  try {
+    storage_.resize(static_cast<std::size_t>(bytes));
+  } catch (const std::exception&) {  // bad_alloc or length_error
+    throw GraphError(fmt::format("tensor: {}[{}] of {} bytes does not fit in memory", name(dtype_),
+                                 fmt::join(shape_, ", "), bytes));
+  }
 }
 
 HostTensor::HostTensor(const TensorView& view) : HostTensor(view.dtype, view.shape) {

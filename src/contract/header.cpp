@@ -135,6 +135,8 @@ json parse_json(const HeaderDocument& document) {
     reason.erase(0, reason.find(": ") == std::string::npos ? 0 : reason.find(": ") + 2);
     document.fail(document.range.begin + (error.byte == 0 ? 0 : error.byte - 1),
                   fmt::format("the header is not JSON: {}", reason));
+  } catch (const json::exception&) {
+    document.fail(document.range.begin, "the header has a number that no float64 holds");
   }
   if (!repeated.empty()) {
     document.fail(document.range.begin,

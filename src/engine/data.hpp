@@ -24,6 +24,9 @@ struct WeightsData {
 // Throws GraphError where a weight of the plan is missing or has another dtype or shape.
 void check_weights(const PlanData& plan, const WeightsData& weights);
 
+// Throws GraphError for a value of a dim that the plan does not have.
+void check_dims(const PlanData& plan, const DimValues& dims);
+
 struct ExecutionData {
   std::shared_ptr<const PlanData> plan;
   std::shared_ptr<const WeightsData> weights;

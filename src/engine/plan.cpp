@@ -1,13 +1,37 @@
 #include <algorithm>
+#include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "engine/border.hpp"
 #include "engine/data.hpp"
+#include "graph/ir.hpp"
 #include "stof/engine.hpp"
 #include "stof/error.hpp"
 
 namespace stof {
+
+namespace engine {
+
+void check_dims(const PlanData& plan, const DimValues& dims) {
+  const auto& known = plan.graph.ir().dims;
+  for (const auto& [name, value] : dims) {
+    if (!known.contains(name)) {
+      std::vector<std::string_view> names;
+      names.reserve(known.size());
+      for (const auto& [dim, range] : known) {
+        names.push_back(dim);
+      }
+      throw GraphError(
+          fmt::format("bind: no dim is called '{}', there is {}", name,
+                      names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
+    }
+  }
+}
+
+}  // namespace engine
 
 namespace {
 
@@ -68,6 +92,7 @@ Execution Plan::bind(const Weights& weights, const Bindings& tensors,
                                    engine::list_names(data_->outputs)));
     }
   }
+  engine::check_dims(*data_, options.dims);
   const auto check_all = [&](const char* kind, const std::vector<TensorInfo>& infos) {
     for (const TensorInfo& info : infos) {
       const auto bound = tensors.find(info.name);

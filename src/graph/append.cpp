@@ -71,7 +71,14 @@ int append_value(Ir& ir, Value value) {
   if (static_cast<int>(value.dtype) > static_cast<int>(DType::Bool)) {
     throw GraphError(fmt::format("{}: unknown dtype {}", what, static_cast<int>(value.dtype)));
   }
+  if (value.layout != WeightLayout::OutIn && value.layout != WeightLayout::InOut) {
+    throw GraphError(fmt::format("{}: unknown layout {}", what, static_cast<int>(value.layout)));
+  }
   check_shape(what, value.shape);
+  if (value.role == ValueRole::Weight && !value.shape.is_static()) {
+    throw GraphError(fmt::format("{}: {} is symbolic, a weight has one shape for good", what,
+                                 value.shape.text()));
+  }
   declare_dims(ir, what, value.shape);
   return push(ir, std::move(value));
 }

@@ -35,6 +35,30 @@ std::string expression_name(const std::string& name) {
   return result;
 }
 
+// What a mask input must be, whatever attention it will serve.
+void check_mask_input(const std::string& name, const Shape& shape,
+                      const MaskInputOptions& options) {
+  const std::string_view form = graph::name(options.form);
+  const int rank = options.form == MaskForm::Dense ? 4 : options.form == MaskForm::Csr ? 2 : 1;
+  if (shape.rank() != rank) {
+    throw GraphError(fmt::format("mask_input {}: shape {} of form {} has rank {}, it takes {}",
+                                 name, shape.text(), form, shape.rank(),
+                                 options.form == MaskForm::Dense
+                                     ? "[batch or 1, heads or 1, q_len, kv_len]"
+                                 : options.form == MaskForm::Csr       ? "[q_len, n]"
+                                 : options.form == MaskForm::CuSeqlens ? "[documents + 1]"
+                                                                       : "[batch]"));
+  }
+  if (options.form == MaskForm::CuSeqlens && shape[0].max() < 2) {
+    throw GraphError(
+        fmt::format("mask_input {}: shape {} holds fewer than 2 offsets", name, shape.text()));
+  }
+  if (options.max_part_tiles < 0) {
+    throw GraphError(
+        fmt::format("mask_input {}: max_part_tiles {} is negative", name, options.max_part_tiles));
+  }
+}
+
 }  // namespace
 
 const std::string& Tensor::name() const {
@@ -90,6 +114,7 @@ Tensor Graph::weight(const std::string& name, const Shape& shape, DType dtype,
 
 MaskInput Graph::mask_input(const std::string& name, const Shape& shape,
                             const MaskInputOptions& options) {
+  check_mask_input(name, shape, options);
   MaskInput mask{.form = options.form,
                  .tensors = {},
                  .max_part_tiles = options.max_part_tiles,
@@ -98,10 +123,6 @@ MaskInput Graph::mask_input(const std::string& name, const Shape& shape,
     const DType dtype = options.form == MaskForm::Dense ? DType::Bool : DType::Int32;
     mask.tensors = {input(name, shape, dtype)};
     return mask;
-  }
-  if (shape.rank() != 2) {
-    throw GraphError(fmt::format("mask_input {}: shape {} of a csr mask is not {{q_len, n}}", name,
-                                 shape.text()));
   }
   graph::Ir with_both = *ir_;  // so that a failure in the second leaves no first
   const int row_ptr = graph::append_value(with_both, {.name = name + ".row_ptr",
@@ -132,6 +153,7 @@ Tensor Graph::tensor(std::string_view name) const {
 Capture Graph::capture(const Tensor& value, const std::string& name) {
   const int captured = id("capture", "value", value);
   const std::string alias = name.empty() ? expression_name(value.name()) : name;
+  graph::check_name("capture", alias);
   const auto known = ir_->captures.find(alias);
   if (known != ir_->captures.end() && known->second != captured) {
     throw GraphError(fmt::format("capture: {} is the name of another captured tensor, {}", alias,

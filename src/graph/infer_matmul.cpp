@@ -16,7 +16,7 @@ Shape leading(const Shape& shape, int count) {
 
 // The leading extents of b as those of a meet them: its heads are repeated `group` times.
 Shape grouped_leading(const Inference& inference, const Shape& b) {
-  const Shape extents = leading(b, b.rank() - 2);
+  Shape extents = leading(b, b.rank() - 2);
   const auto* group = find_attribute<std::int64_t>(inference.op(), "group");
   if (group == nullptr) {
     return extents;

@@ -80,8 +80,8 @@ json parse_json(std::string_view text) {
     return json::parse(text, std::ref(guard));
   } catch (const json::parse_error& error) {
     throw GraphError(fmt::format("json: {}: this is no JSON", line_and_column(text, error.byte)));
-  } catch (const json::exception& error) {
-    throw GraphError(fmt::format("json: {}", error.what()));
+  } catch (const json::exception&) {
+    throw GraphError("json: it has a number that no float64 holds");
   }
 }
 

@@ -47,18 +47,40 @@ bool is_never_true(const stof::Mask& mask, const mask::Extent& extent) {
          mask::Truth::Never;
 }
 
+mask::Extent sizes_of(const ScoreExtent& extent) {
+  return {.batch = extent.batch.value(),
+          .heads = extent.heads.value(),
+          .q_len = extent.q_len.value(),
+          .kv_len = extent.kv_len.value()};
+}
+
+// Without a query or a key there is nothing to hide.
+bool is_empty(const mask::Extent& sizes) {
+  return sizes.batch == 0 || sizes.heads == 0 || sizes.q_len == 0 || sizes.kv_len == 0;
+}
+
+// Calls check, and fails with its words for `what` where it throws them for a mask.
+template <typename Check>
+void check_as(const Inference& inference, std::string_view what, const Check& check) {
+  try {
+    check();
+  } catch (const GraphError& error) {
+    std::string_view reason = error.what();
+    if (reason.starts_with("mask: ")) {
+      reason.remove_prefix(std::string_view("mask: ").size());
+    }
+    inference.fail("{}: {}", what, reason);
+  }
+}
+
 void check_extents_of(const Inference& inference, std::string_view what, const stof::Mask& mask,
                       const ScoreExtent& extent) {
   if (is_static(extent)) {
-    const mask::Extent sizes{.batch = extent.batch.value(),
-                             .heads = extent.heads.value(),
-                             .q_len = extent.q_len.value(),
-                             .kv_len = extent.kv_len.value()};
-    try {
-      mask::check_extent(mask, sizes);
-    } catch (const GraphError& error) {
-      inference.fail("{}: {}", what, error.what());
+    const mask::Extent sizes = sizes_of(extent);
+    if (is_empty(sizes)) {
+      return;
     }
+    check_as(inference, what, [&] { mask::check_extent(mask, sizes); });
     if (what == "mask" && is_never_true(mask, sizes)) {
       inference.fail("the mask {} shows no key to any query for q_len {} and kv_len {}",
                      mask.text(), sizes.q_len, sizes.kv_len);
@@ -186,6 +208,46 @@ void check_bound(const Inference& inference, std::string_view what, const Expr& 
   }
 }
 
+// A capture that is indexed by batch, head, q_pos or k_pos alone has an entry for each.
+void check_capture_extents(const Inference& inference, std::string_view what,
+                           const Expr& expression, const mask::Extent& sizes) {
+  const expr::Node& node = expression.node();
+  for (std::size_t axis = 0; axis < node.operands.size(); ++axis) {
+    check_capture_extents(inference, what, node.operands[axis], sizes);
+    const auto range = mask::range_of(node.operands[axis], sizes);
+    if (node.op != expr::Op::Capture || !range) {
+      continue;
+    }
+    const auto found = inference.op().captures.find(node.capture().name());
+    if (found == inference.op().captures.end()) {
+      continue;  // check_captures says so
+    }
+    const Shape& shape = inference.value(found->second).shape;
+    if (static_cast<int>(axis) < shape.rank() && shape[static_cast<int>(axis)].is_static() &&
+        mask::is_too_short(shape[static_cast<int>(axis)].value(), *range)) {
+      inference.fail("the {} reads {}, but axis {} of {} has {} entries and {} is {}", what,
+                     expression.text(), axis, shape.text(), shape[static_cast<int>(axis)].text(),
+                     range->name, range->size);
+    }
+  }
+}
+
+void check_indices(const Inference& inference, const ScoreExtent& extent) {
+  if (!is_static(extent) || is_empty(sizes_of(extent))) {
+    return;
+  }
+  const mask::Extent sizes = sizes_of(extent);
+  if (const auto* mask = find_attribute<stof::Mask>(inference.op(), "mask")) {
+    for (const Expr& expression : expressions(*mask)) {
+      check_capture_extents(inference, "mask", expression, sizes);
+    }
+  }
+  if (const auto* score = find_attribute<stof::Expr>(inference.op(), "score")) {
+    check_as(inference, "score", [&] { mask::check_tables(*score, sizes); });
+    check_capture_extents(inference, "score", *score, sizes);
+  }
+}
+
 }  // namespace
 
 ScoreExtent score_extent(const Shape& shape) {
@@ -202,6 +264,7 @@ void check_masking(const Inference& inference, int first, const ScoreExtent& ext
       check_extents_of(inference, what, *mask, extent);
     }
   }
+  check_indices(inference, extent);
 }
 
 void check_captures(const Inference& inference) {

@@ -4,6 +4,10 @@
 #include <array>
 #include <cstddef>
 
+#include <fmt/format.h>
+
+#include "stof/error.hpp"
+
 namespace stof::graph {
 namespace {
 
@@ -193,6 +197,16 @@ std::optional<Enum> from_name(const std::array<std::string_view, size>& names,
   return found == names.end() ? std::optional<Enum>() : static_cast<Enum>(found - names.begin());
 }
 
+// A caller may cast any integer to an enumeration.
+template <std::size_t size>
+std::string_view name_of(const std::array<std::string_view, size>& names, std::string_view what,
+                         std::size_t index) {
+  if (index >= size) {
+    throw GraphError(fmt::format("unknown {} {}", what, index));
+  }
+  return names[index];
+}
+
 }  // namespace
 
 int OpInfo::min_inputs() const {
@@ -245,7 +259,7 @@ std::optional<WeightLayout> layout_from_name(std::string_view name) {
 }
 
 std::string_view name(MaskForm form) {
-  return kMaskForms.at(static_cast<std::size_t>(form));
+  return name_of(kMaskForms, "mask form", static_cast<std::size_t>(form));
 }
 
 std::optional<MaskForm> mask_form_from_name(std::string_view name) {
@@ -253,7 +267,7 @@ std::optional<MaskForm> mask_form_from_name(std::string_view name) {
 }
 
 std::string_view name(RotaryStyle style) {
-  return kRotaryStyles.at(static_cast<std::size_t>(style));
+  return name_of(kRotaryStyles, "rotary style", static_cast<std::size_t>(style));
 }
 
 std::optional<RotaryStyle> rotary_style_from_name(std::string_view name) {

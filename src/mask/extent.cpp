@@ -13,12 +13,23 @@ namespace stof::mask {
 
 namespace {
 
-struct NamedSize {
-  std::string_view name;
-  std::int64_t size = 0;
-};
+void check_all_tables(const Mask& mask, const Extent& extent) {
+  if (const auto* predicate = std::get_if<Expr>(&mask.node().form)) {
+    check_tables(*predicate, extent);
+  } else if (const auto* combination = std::get_if<Combination>(&mask.node().form)) {
+    for (const Mask& operand : combination->operands) {
+      check_all_tables(operand, extent);
+    }
+  }
+}
 
-std::optional<NamedSize> range_of(std::string_view scalar, const Extent& extent) {
+}  // namespace
+
+std::optional<NamedSize> range_of(const Expr& index, const Extent& extent) {
+  if (index.node().op != expr::Op::Scalar) {
+    return std::nullopt;
+  }
+  const std::string_view scalar = index.node().name();
   if (scalar == "batch") {
     return NamedSize{.name = "batch", .size = extent.batch};
   }
@@ -34,33 +45,27 @@ std::optional<NamedSize> range_of(std::string_view scalar, const Extent& extent)
   return std::nullopt;
 }
 
+bool is_too_short(std::int64_t entries, const NamedSize& range) {
+  const bool may_share = range.name == "batch" || range.name == "heads";
+  return entries < range.size && !(entries == 1 && may_share);
+}
+
 // An index beyond a table reads its last entry, which is never meant where a table has an entry for
 // each batch element, head or token.
-void check_tables(const expr::Node& node, const Extent& extent) {
-  if (node.op == expr::Op::Table && node.operands[0].node().op == expr::Op::Scalar) {
+void check_tables(const Expr& expression, const Extent& extent) {
+  const expr::Node& node = expression.node();
+  if (node.op == expr::Op::Table) {
     const Table& table = node.table();
-    const auto range = range_of(node.operands[0].node().name(), extent);
-    if (range && table.size() != 1 && table.size() < range->size) {
+    const auto range = range_of(node.operands[0], extent);
+    if (range && is_too_short(table.size(), *range)) {
       throw GraphError(fmt::format("mask: table {} has {} entries, but {} is {}", table.name(),
                                    table.size(), range->name, range->size));
     }
   }
   for (const Expr& operand : node.operands) {
-    check_tables(operand.node(), extent);
+    check_tables(operand, extent);
   }
 }
-
-void check_tables(const Mask& mask, const Extent& extent) {
-  if (const auto* predicate = std::get_if<Expr>(&mask.node().form)) {
-    check_tables(predicate->node(), extent);
-  } else if (const auto* combination = std::get_if<Combination>(&mask.node().form)) {
-    for (const Mask& operand : combination->operands) {
-      check_tables(operand, extent);
-    }
-  }
-}
-
-}  // namespace
 
 void check_extent(const Mask& mask, const Extent& extent) {
   for (const auto& [name, size] :
@@ -82,7 +87,7 @@ void check_extent(const Mask& mask, const Extent& extent) {
       throw GraphError(fmt::format("mask: data for {} {}, but {} is {}", name, has, name, wants));
     }
   }
-  check_tables(mask, extent);
+  check_all_tables(mask, extent);
 }
 
 }  // namespace stof::mask

@@ -52,13 +52,13 @@ Array map(const Call& call, Function function) {
 }
 
 double gelu(double x) {
-  return x / 2 * (1 + std::erf(x / std::numbers::sqrt2));
+  return x / 2 * std::erfc(-x / std::numbers::sqrt2);  // 1 + erf would lose the tail
 }
 
 double gelu_tanh(double x) {
   constexpr double kCubic = 0.044715;
-  return x / 2 *
-         (1 + std::tanh(std::numbers::sqrt2 * std::numbers::inv_sqrtpi * (x + kCubic * x * x * x)));
+  const double u = std::numbers::sqrt2 * std::numbers::inv_sqrtpi * (x + kCubic * x * x * x);
+  return x / (1 + std::exp(-2 * u));  // x / 2 * (1 + tanh(u)), which would lose the tail
 }
 
 // Of a value that is no NaN.

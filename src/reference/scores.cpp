@@ -48,7 +48,7 @@ Array modify_scores(const Call& call) {
 }
 
 Array mask_scores(const Call& call) {
-  const Array x = call.wide_input(0);
+  Array x = call.wide_input(0);
   const mask::Extent extent = extent_of(x);
   constexpr std::size_t kFirstMaskInput = 1;
   const VisibleKeys visible = visible_keys(call, extent, kFirstMaskInput);

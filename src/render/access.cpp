@@ -139,6 +139,7 @@ Value get_item(Runtime& runtime, const Value& value, const Value& key) {
   if (const Undefined* undefined = value.undefined()) {
     fail_undefined(*undefined);
   }
+  runtime.budget.step(scan_steps(value.is_text() ? value : key));
   Value found = find_item(runtime, value, key);
   if (found.is_missing() && key.is_text()) {
     found = find_attribute(runtime, value, key.text()->bytes);

@@ -106,6 +106,9 @@ BuiltinCall bind(Runtime& runtime, const Builtin& builtin, Arguments arguments) 
 
 Value call(Runtime& runtime, const Builtin& builtin, Arguments arguments) {
   BuiltinCall bound = bind(runtime, builtin, std::move(arguments));
+  for (const Value& argument : bound.args) {
+    runtime.budget.step(scan_steps(argument));
+  }
   return builtin.function(bound);
 }
 

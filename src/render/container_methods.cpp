@@ -70,9 +70,10 @@ Value pop(BuiltinCall& call) {
   return item;
 }
 
-std::ptrdiff_t position_of(const std::vector<Value>& all, const Value& wanted, std::int64_t start,
-                           std::int64_t stop) {
+std::ptrdiff_t position_of(Runtime& runtime, const std::vector<Value>& all, const Value& wanted,
+                           std::int64_t start, std::int64_t stop) {
   for (std::int64_t i = start; i < stop; ++i) {
+    runtime.budget.step();
     const Value& item = all[static_cast<std::size_t>(i)];
     if (is_identical(item, wanted) || equals(item, wanted)) {
       return i;
@@ -87,8 +88,8 @@ Value index(BuiltinCall& call) {
     const std::int64_t position = integer_argument(value, "index", otherwise);
     return std::clamp<std::int64_t>(position < 0 ? position + size : position, 0, size);
   };
-  const std::ptrdiff_t found =
-      position_of(items(call), call.args[1], bound(call.args[2], 0), bound(call.args[3], size));
+  const std::ptrdiff_t found = position_of(call.runtime, items(call), call.args[1],
+                                           bound(call.args[2], 0), bound(call.args[3], size));
   if (found < 0) {
     throw Failure(fmt::format("{} is not in {}", repr(call.args[1]), type_name(call.args[0])));
   }
@@ -96,7 +97,8 @@ Value index(BuiltinCall& call) {
 }
 
 Value remove(BuiltinCall& call) {
-  const std::ptrdiff_t found = position_of(items(call), call.args[1], 0, std::ssize(items(call)));
+  const std::ptrdiff_t found =
+      position_of(call.runtime, items(call), call.args[1], 0, std::ssize(items(call)));
   if (found < 0) {
     throw Failure("list.remove(x): x not in list");
   }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "render/iteration.hpp"
+#include "render/text.hpp"
 
 namespace stof::render {
 
@@ -313,6 +314,12 @@ std::optional<double> as_real(const Value& value) {
   return std::nullopt;
 }
 
+std::uint64_t scan_steps(const Value& value) {
+  constexpr std::size_t kBytesAStep = 64;
+  const Text* text = value.text();
+  return text == nullptr ? 0 : text->bytes.size() / kBytesAStep;
+}
+
 bool equals(const Value& left, const Value& right) {
   Walk walk;
   return equals_in(walk, left, right);
@@ -368,7 +375,7 @@ bool contains(Runtime& runtime, const Value& container, const Value& item) {
           fmt::format("'in <string>' requires string as left operand, not {}", type_name(item)));
     }
     runtime.budget.step(1 + text->bytes.size() / 64);
-    return text->bytes.find(item.text()->bytes) != std::string::npos;
+    return find_text(text->bytes, item.text()->bytes) != std::string::npos;
   }
   if (const List* list = container.list()) {
     return contains_item(list->items, item, runtime);
@@ -389,6 +396,7 @@ bool contains(Runtime& runtime, const Value& container, const Value& item) {
 }
 
 bool compare(Runtime& runtime, CompareOperator op, const Value& left, const Value& right) {
+  runtime.budget.step(scan_steps(left));
   switch (op) {
     case CompareOperator::Equal:
       return equals(left, right);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 
@@ -31,6 +32,9 @@ std::optional<double> as_real(const Value& value);
 Value binary(Runtime& runtime, BinaryOperator op, const Value& left, const Value& right);
 Value negate(const Value& value);
 Value plus(const Value& value);
+
+// What going through a text from end to end counts as; 0 for other values.
+std::uint64_t scan_steps(const Value& value);
 
 bool equals(const Value& left, const Value& right);
 bool less(const Value& left, const Value& right);

@@ -1,6 +1,7 @@
 #include "render/text.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 namespace stof::render {
 
@@ -83,6 +84,15 @@ bool is_utf8(std::string_view text) {
     offset += size;
   }
   return true;
+}
+
+std::size_t find_text(std::string_view text, std::string_view part, std::size_t from) {
+  if (from > text.size()) {
+    return std::string_view::npos;
+  }
+  const void* found = memmem(text.data() + from, text.size() - from, part.data(), part.size());
+  return found == nullptr ? std::string_view::npos
+                          : static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
 }
 
 std::size_t count_characters(std::string_view text) {

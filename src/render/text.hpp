@@ -18,6 +18,9 @@ Character decode(std::string_view text, std::size_t offset);
 std::string encode(char32_t code);
 bool is_utf8(std::string_view text);
 
+// Where `part` first stands at or after a byte, or npos; in linear time, unlike string_view::find.
+std::size_t find_text(std::string_view text, std::string_view part, std::size_t from = 0);
+
 // Code points, and the byte at which one starts (the size of the text from its end on).
 std::size_t count_characters(std::string_view text);
 std::size_t byte_offset(std::string_view text, std::size_t character);

@@ -144,7 +144,10 @@ template <bool from_right>
 std::int64_t find_position(const BuiltinCall& call) {
   const Part range = part(call);
   const std::string& needle = text_argument(call.args[1], "sub");
-  const std::size_t found = from_right ? range.text.rfind(needle) : range.text.find(needle);
+  if (from_right) {
+    charge_search_from_right(call.runtime, range.text, needle);
+  }
+  const std::size_t found = from_right ? range.text.rfind(needle) : find_text(range.text, needle);
   if (!range.is_valid || found == std::string_view::npos) {
     return -1;
   }
@@ -172,8 +175,8 @@ Value count(BuiltinCall& call) {
     return Value(range.is_valid ? count_characters(range.text) + 1 : 0);
   }
   std::int64_t matches = 0;
-  for (std::size_t at = range.text.find(needle); at != std::string_view::npos;
-       at = range.text.find(needle, at + needle.size())) {
+  for (std::size_t at = find_text(range.text, needle); at != std::string_view::npos;
+       at = find_text(range.text, needle, at + needle.size())) {
     ++matches;
   }
   return Value(matches);
@@ -214,7 +217,10 @@ Value partition(BuiltinCall& call) {
   if (separator.empty()) {
     throw Failure("empty separator");
   }
-  const std::size_t at = from_right ? text.rfind(separator) : text.find(separator);
+  if (from_right) {
+    charge_search_from_right(call.runtime, text, separator);
+  }
+  const std::size_t at = from_right ? text.rfind(separator) : find_text(text, separator);
   if (at == std::string_view::npos) {
     const Value empty("");
     return from_right ? make_tuple({empty, empty, call.args[0]})

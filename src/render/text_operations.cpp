@@ -91,6 +91,10 @@ std::string strip_characters(std::string_view text, const Value& characters, Str
   return std::string(text.substr(begin, byte_offset(text, last) - begin));
 }
 
+void charge_search_from_right(Runtime& runtime, std::string_view text, std::string_view part) {
+  runtime.budget.step(text.size() / 64 * (1 + part.size() / 64));
+}
+
 std::vector<Value> split_text(Runtime& runtime, std::string_view text, const Value& separator,
                               std::int64_t max_splits) {
   if (separator.is_none()) {
@@ -98,7 +102,8 @@ std::vector<Value> split_text(Runtime& runtime, std::string_view text, const Val
   }
   const std::string& mark = separator_text(separator);
   std::vector<Value> pieces;
-  for (std::size_t at = text.find(mark); at != std::string_view::npos; at = text.find(mark)) {
+  for (std::size_t at = find_text(text, mark); at != std::string_view::npos;
+       at = find_text(text, mark)) {
     if (max_splits >= 0 && std::ssize(pieces) == max_splits) {
       break;
     }
@@ -116,6 +121,7 @@ std::vector<Value> split_text_from_right(Runtime& runtime, std::string_view text
   }
   const std::string& mark = separator_text(separator);
   std::vector<Value> pieces;
+  charge_search_from_right(runtime, text, mark);
   for (std::size_t at = text.rfind(mark); at != std::string_view::npos; at = text.rfind(mark)) {
     if (max_splits >= 0 && std::ssize(pieces) == max_splits) {
       break;
@@ -156,7 +162,7 @@ std::string replace_text(Runtime& runtime, std::string_view text, std::string_vi
   };
   std::size_t position = 0;
   for (std::int64_t done = 0; count < 0 || done < count; ++done) {
-    const std::size_t found = text.find(old_text, position);
+    const std::size_t found = find_text(text, old_text, position);
     if (found == std::string_view::npos) {
       break;
     }

@@ -17,6 +17,10 @@ struct StripSides {
 // Strips white space, or any of the characters of a string. Throws Failure for other `characters`.
 std::string strip_characters(std::string_view text, const Value& characters, StripSides sides);
 
+// Searching from the right takes the product of the two lengths at worst, so that is what it counts
+// as.
+void charge_search_from_right(Runtime& runtime, std::string_view text, std::string_view part);
+
 // At a separator, or at runs of white space for none; at most max_splits times if not negative.
 std::vector<Value> split_text(Runtime& runtime, std::string_view text, const Value& separator,
                               std::int64_t max_splits);

@@ -56,6 +56,13 @@ TEST_CASE("a bad shape is refused before anything is allocated") {
   CHECK_THROWS_AS(HostTensor(DType::Float32, {std::int64_t{1} << 62}), GraphError);
 }
 
+TEST_CASE("what no memory holds is refused") {
+  CHECK_THROWS_WITH_AS(
+      HostTensor(DType::Float32, {std::int64_t{1} << 58}),
+      "tensor: float32[288230376151711744] of 1152921504606846976 bytes does not fit in memory",
+      GraphError);
+}
+
 TEST_CASE("what is set is read back, by every dtype") {
   for (const DType dtype : kAll) {
     HostTensor tensor(dtype, {2, 2});

@@ -42,6 +42,14 @@ TEST_CASE("contiguous is row-major without gaps; extents of 1 have no say") {
   CHECK(TensorView{.shape = {0, 3}, .strides = {7, 7}}.is_contiguous());
 }
 
+TEST_CASE("offsets that leave 64 bits are refused") {
+  for (const std::int64_t stride : {INT64_MAX / 2, INT64_MIN, -INT64_MAX}) {
+    const TensorView far{.shape = {1, 4, 1}, .strides = {1, stride, 1}};
+    CHECK_THROWS_WITH_AS(far.is_contiguous(), doctest::Contains("spans over 64 bits of bytes"),
+                         GraphError);
+  }
+}
+
 TEST_CASE("there is a stride for each axis, or none at all") {
   CHECK_THROWS_WITH_AS((TensorView{.shape = {2, 3}, .strides = {1}}.is_contiguous()),
                        "tensor: [2, 3] has 1 strides", GraphError);

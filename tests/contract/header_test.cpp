@@ -73,6 +73,8 @@ TEST_CASE("what is not JSON, or hides something, is refused") {
 
   CHECK(error_in("{# {\"contract\": 1, \"contract\": 1} #}")
             .text.find("the header has the field 'contract' twice") != std::string::npos);
+  CHECK(error_in("{# {\"contract\": 1e999} #}")
+            .text.find("the header has a number that no float64 holds") != std::string::npos);
   const std::string deep = std::string(100000, '[') + std::string(100000, ']');
   CHECK(error_in("{# {\"contract\": " + deep + "} #}")
             .text.find("the header nests deeper than 16 levels") != std::string::npos);

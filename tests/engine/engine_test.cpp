@@ -125,6 +125,10 @@ TEST_CASE("what does not fit is named") {
   CHECK(graph_error([&] {
           plan.bind(weights, {{"x", x.view()}, {"y", y.view()}}, {});
         }) == "dim: rows has no value");
+  CHECK(
+      graph_error([&] {
+        plan.bind(weights, {{"x", x.view()}, {"y", y.view()}}, {.dims = {{"rows", 2}, {"row", 2}}});
+      }) == "bind: no dim is called 'row', there is rows");
   stof::TensorView device = x.view();
   device.location = stof::Location::Device;
   CHECK(graph_error([&] {

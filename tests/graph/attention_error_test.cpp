@@ -59,10 +59,9 @@ TEST_CASE_FIXTURE(Fixture, "attention errors: scale") {
 
 TEST_CASE_FIXTURE(Fixture, "attention errors: masks of data for other lengths") {
   HostTensor keep(DType::Bool, {128, 64});
-  CHECK_THROWS_WITH(
-      graph.attention(q, k, k, {.mask = Mask::dense(keep.view())}),
-      "attention: mask: mask: data of 128 queries and 64 keys for an attention of 128 "
-      "and 100");
+  CHECK_THROWS_WITH(graph.attention(q, k, k, {.mask = Mask::dense(keep.view())}),
+                    "attention: mask: data of 128 queries and 64 keys for an attention of 128 "
+                    "and 100");
   const Tensor s = like_k("s", {2, 4, graph.dim("seq", 1, 256), 64});
   HostTensor square(DType::Bool, {128, 128});
   square.set(0, 1);
@@ -149,15 +148,54 @@ TEST_CASE_FIXTURE(Fixture, "attention errors: run-time masks") {
       "attention: mask_data [2, 4, 128, 100] is not [2, 12, 128, 100]");
   CHECK_THROWS_WITH(attend(graph.mask_input("e", {100, 7}, {.form = MaskForm::Csr})),
                     "attention: mask_data [101] is not [129]");
-  CHECK_THROWS_WITH(
-      attend(graph.mask_input("f", {128, 7}, {.form = MaskForm::Csr, .max_part_tiles = -1})),
-      "attention: max_part_tiles -1 is negative");
-  CHECK_THROWS_WITH(graph.mask_input("g", {128}, {.form = MaskForm::Csr}),
-                    "mask_input g: shape [128] of a csr mask is not {q_len, n}");
+  MaskInput negative = graph.mask_input("f", {128, 7}, {.form = MaskForm::Csr});
+  negative.max_part_tiles = -1;
+  CHECK_THROWS_WITH(attend(negative), "attention: max_part_tiles -1 is negative");
   const Capture keep = graph.capture(like_k("keep", {2, 100}, DType::Bool));
   CHECK_THROWS_WITH(
       attend(graph.mask_input("h", {2}, {.form = MaskForm::KeyLengths, .like = key_padding(keep)})),
       "attention: like keep[batch, k_pos] reads tensors of the graph");
+}
+
+TEST_CASE_FIXTURE(Fixture, "attention errors: mask inputs by themselves") {
+  const auto shape_error = [&](const Shape& shape, MaskForm form) {
+    CHECK_THROWS_WITH_AS(graph.mask_input("m", shape, {.form = form}),
+                         doctest::Contains("mask_input m: shape "), GraphError);
+  };
+  shape_error({2}, MaskForm::Dense);
+  shape_error({2, 2}, MaskForm::KeyLengths);
+  shape_error({1}, MaskForm::CuSeqlens);
+  CHECK_THROWS_WITH(graph.mask_input("g", {128}, {.form = MaskForm::Csr}),
+                    "mask_input g: shape [128] of form csr has rank 1, it takes [q_len, n]");
+  CHECK_THROWS_WITH(graph.mask_input("f", {128, 7}, {.form = MaskForm::Csr, .max_part_tiles = -1}),
+                    "mask_input f: max_part_tiles -1 is negative");
+  CHECK_THROWS_WITH_AS(graph.mask_input("e", {4}, {.form = static_cast<MaskForm>(9)}),
+                       "unknown mask form 9", GraphError);
+}
+
+TEST_CASE_FIXTURE(Fixture, "attention errors: tables and captures with too few entries") {
+  CHECK_THROWS_WITH(graph.attention(q, k, k, {.mask = documents({0, 1})}),
+                    doctest::Contains("has 1 entries, but q_len is 128"));
+  const Table slope("slope", std::vector<double>{0.5, 0.25});
+  CHECK_THROWS_WITH(graph.attention(q, k, k, {.score = score() + slope[head_index()]}),
+                    "attention: score: table slope has 2 entries, but heads is 12");
+  const Capture turned = graph.capture(like_k("turned", {100, 2}, DType::Bool));
+  CHECK_THROWS_WITH(
+      graph.attention(q, k, k, {.mask = key_padding(turned)}),
+      "attention: the mask reads turned[batch, k_pos], but axis 1 of [100, 2] has 2 entries "
+      "and kv_len is 100");
+  const Capture bias = graph.capture(like_k("bias", {11}, DType::Float32));
+  CHECK_THROWS_WITH(
+      graph.attention(q, k, k, {.score = score() + bias(head_index())}),
+      "attention: the score reads bias[head], but axis 0 of [11] has 11 entries and heads is 12");
+  const Table shared("shared", std::vector<double>{0.5});
+  CHECK_NOTHROW(graph.attention(q, k, k, {.score = score() + shared[head_index()]}));
+}
+
+TEST_CASE("attention errors: without queries or keys there is nothing to mask") {
+  Graph graph;
+  const Tensor none = graph.input("none", {1, 1, 0, 8}, DType::Float32);
+  CHECK_NOTHROW(graph.attention(none, none, none, {.mask = causal()}));
 }
 
 }  // namespace

@@ -64,6 +64,10 @@ TEST_CASE_FIXTURE(Fixture, "builder errors: shapes and dtypes of inputs") {
   CHECK_THROWS_WITH(graph.input("z", {1 << 30, 1 << 30, 2}, DType::Float16),
                     "input z [1073741824, 1073741824, 2] has more than 2^60 elements");
   CHECK_THROWS_WITH(graph.input("z", {4}, static_cast<DType>(9)), "input z: unknown dtype 9");
+  CHECK_THROWS_WITH(graph.weight("z", {seq, 4}, DType::Float16),
+                    "weight z: [seq, 4] is symbolic, a weight has one shape for good");
+  CHECK_THROWS_WITH(graph.weight("z", {4, 4}, DType::Float16, {static_cast<WeightLayout>(9)}),
+                    "weight z: unknown layout 9");
   CHECK_THROWS_WITH(graph.dim("seq", 1, 65),
                     "dim: dim seq has the range [1, 65] here, [1, 64] in this graph");
   CHECK_THROWS_WITH(graph.input("z", {Dim::symbol("seq", 0, 64)}, DType::Float16),

@@ -63,7 +63,7 @@ TEST_CASE("json errors: what is no JSON") {
         "json: the field \"schema\" stands twice in one object");
   CHECK(error_of(std::string(100000, '[')) == "json: it nests deeper than 600 levels");
   CHECK(error_of("[1]") == "/: found an array of 1, expected an object");
-  CHECK(error_of("0.5", "1e999").starts_with("json: "));
+  CHECK(error_of("0.5", "1e999") == "json: it has a number that no float64 holds");
   CHECK(error_of("\"out\"", "\"\xff\"").starts_with("json: line "));
 }
 

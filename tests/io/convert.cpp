@@ -14,7 +14,7 @@
 namespace {
 
 void convert(const std::string& in, const std::string& out, const std::string& tensor) {
-  using namespace stof;  // NOLINT(google-build-using-namespace): a program of one function
+  using namespace stof;
   if (in.ends_with(".npy")) {
     io::write_npy(out, io::read_npy(in).view());
     return;

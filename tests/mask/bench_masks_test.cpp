@@ -28,7 +28,8 @@ TEST_CASE("bench masks have the bits of the script") {
   const nlohmann::json masks = fixture().at("masks");
   CHECK(masks.size() == bench::kMaskNames.size());
   for (const std::string_view name : bench::kMaskNames) {
-    for (const auto& [length, expected] : masks.at(std::string(name)).items()) {
+    for (const auto& [key, expected] : masks.at(std::string(name)).items()) {
+      const std::string length = key;  // a lambda of INFO takes no structured binding under Clang
       INFO(name, " at ", length);
       const std::int64_t n = std::stoll(length);
       const mask::BitTensor bits =

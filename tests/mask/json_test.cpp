@@ -6,7 +6,7 @@
 #include "random_mask.hpp"
 #include "stof/error.hpp"
 
-using namespace stof;  // NOLINT(google-build-using-namespace): the operators of masks
+using namespace stof;
 using mask::load_mask;
 using mask::save_mask;
 using mask::Saved;

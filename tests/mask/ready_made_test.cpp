@@ -9,7 +9,7 @@
 #include "random_mask.hpp"
 #include "stof/error.hpp"
 
-using namespace stof;  // NOLINT(google-build-using-namespace): the operators of masks
+using namespace stof;
 using test::MaskCase;
 
 namespace {

@@ -4,7 +4,7 @@
 
 #include "random_mask.hpp"
 
-using namespace stof;  // NOLINT(google-build-using-namespace): the operators of masks
+using namespace stof;
 using mask::Extent;
 using mask::MaskLayout;
 

@@ -142,6 +142,18 @@ TEST_CASE("unary operators follow their definitions") {
               [](double x) { return 1 / x; }, kPositive);
 }
 
+TEST_CASE("the tails of gelu keep their digits") {
+  // From the power series of erf and from exp, in decimal arithmetic of 120 digits.
+  const Unary gelu = [](Graph& graph, const Tensor& x) { return graph.gelu(x); };
+  const Unary gelu_tanh = [](Graph& graph, const Tensor& x) { return graph.gelu_tanh(x); };
+  const Values exact = mapped(gelu, {-7, -8}, stof::Precision::Float64);
+  CHECK(exact[0] == doctest::Approx(-8.958687807200846e-12).epsilon(1e-12).scale(0));
+  CHECK(exact[1] == doctest::Approx(-4.976768459417427e-15).epsilon(1e-12).scale(0));
+  const Values logistic = mapped(gelu_tanh, {-7, -8}, stof::Precision::Float64);
+  CHECK(logistic[0] == doctest::Approx(-2.315442262072549e-15).epsilon(1e-12).scale(0));
+  CHECK(logistic[1] == doctest::Approx(-3.1077829375011112e-21).epsilon(1e-12).scale(0));
+}
+
 TEST_CASE("relu passes a NaN on") {
   const auto relu = [](Graph& g, const Tensor& x) { return g.relu(x); };
   CHECK(std::isnan(mapped(relu, {kNan}, stof::Precision::Float32)[0]));

@@ -131,6 +131,23 @@ TEST_CASE("a template cannot exhaust memory, stack or time") {
         "main:1:1: 1048577 bytes, more than 1048576");
 }
 
+TEST_CASE("long texts and lists cost what it takes to go through them") {
+  const std::string steps = "the template takes more than 20000000 steps";
+  for (const char* text : {"{% set s = 'a' * 8000000 %}{% for i in range(1000000) %}{% if "
+                           "s.find('b') > 0 %}{% endif %}{% endfor %}",
+                           "{% set s = 'a' * 8000000 %}{% for i in range(1000000) %}{% if s|length "
+                           "> 0 %}{% endif %}{% endfor %}",
+                           "{% set s = 'a' * 8000000 %}{% for i in range(1000000) %}{% if s[7] > "
+                           "'b' %}{% endif %}{% endfor %}",
+                           "{% set l = range(1000000)|list %}{% for i in range(100000) %}{{ "
+                           "l.index(999999) }}{% endfor %}",
+                           "{{ ('a' * 2000000).rfind('b' ~ 'a' * 1000000) }}"}) {
+    CAPTURE(text);
+    CHECK(error_of(text).find(steps) != std::string::npos);
+  }
+  CHECK(render("{{ ('a' * 2000000).find('a' * 1000000 ~ 'b') }}") == "-1");
+}
+
 TEST_CASE("values nested without end are taken down, or refused where they are printed") {
   const std::string chain = "{% set ns = namespace(v=[]) %}{% for i in range(200000) %}";
   CHECK(render(chain + "{% set ns.v = [ns.v] %}{% endfor %}ok") == "ok");

@@ -105,8 +105,8 @@ TEST_CASE("a folder or file that cannot be read is the caller's error") {
 }
 
 TEST_CASE("the digest covers every path and text, and nothing else") {
-  const auto digest = [](std::map<std::string, std::string> texts) {
-    return TemplateStore::from_texts(std::move(texts)).digest();
+  const auto digest = [](const std::map<std::string, std::string>& texts) {
+    return TemplateStore::from_texts(texts).digest();
   };
   CHECK(digest({{"a", "x"}, {"b", "y"}}) == digest({{"b", "y"}, {"a", "x"}}));
   CHECK_FALSE(digest({{"a", "x"}}) == digest({{"a", "y"}}));
