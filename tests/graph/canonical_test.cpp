@@ -20,6 +20,7 @@ namespace {
 
 std::vector<std::string> names(const Ir& ir, const std::vector<int>& operators) {
   std::vector<std::string> result;
+  result.reserve(operators.size());
   for (const int index : operators) {
     result.emplace_back(name(ir.operators[static_cast<std::size_t>(index)].kind));
   }
