@@ -2,6 +2,7 @@
 // less those for a row of b and one element of a.
 #include "reference/micro_kernel.hpp"
 
+#include <cstddef>
 #include <cstring>
 
 namespace stof::reference {
@@ -21,7 +22,7 @@ template <int kLanes, int kRows, int kVectors>
   for (std::int64_t k = 0; k < depth; ++k) {
     Vector row[kVectors];
 #pragma GCC unroll 4
-    for (int j = 0; j < kVectors; ++j) {
+    for (std::ptrdiff_t j = 0; j < kVectors; ++j) {
       std::memcpy(&row[j], b + j * kLanes, sizeof(Vector));
     }
 #pragma GCC unroll 8
@@ -32,12 +33,12 @@ template <int kLanes, int kRows, int kVectors>
       }
     }
     a += kRows;
-    b += kLanes * kVectors;
+    b += std::ptrdiff_t{kLanes} * kVectors;
   }
 #pragma GCC unroll 8
-  for (int i = 0; i < kRows; ++i) {
+  for (std::ptrdiff_t i = 0; i < kRows; ++i) {
 #pragma GCC unroll 4
-    for (int j = 0; j < kVectors; ++j) {
+    for (std::ptrdiff_t j = 0; j < kVectors; ++j) {
       std::memcpy(tile + (i * kVectors + j) * kLanes, &sums[i][j], sizeof(Vector));
     }
   }

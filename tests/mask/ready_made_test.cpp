@@ -10,7 +10,6 @@
 #include "stof/error.hpp"
 
 using namespace stof;
-using test::MaskCase;
 
 namespace {
 
