@@ -17,8 +17,8 @@ bool see_all(const Position&) {
   return true;
 }
 
-const stof::Expr q_pos = stof::query_position();
-const stof::Expr k_pos = stof::key_position();
+const stof::Expr kQPos = stof::query_position();
+const stof::Expr kKPos = stof::key_position();
 
 }  // namespace
 
@@ -73,7 +73,7 @@ TEST_CASE("ready-made masks") {
 TEST_CASE("a row that sees no key gives 0 and -inf") {
   HostTensors tensors = attention_inputs({});
   const Graph graph = attention_graph(
-      tensors, [](Graph&) { return AttentionOptions{.mask = Mask(q_pos % 3 != 1)}; });
+      tensors, [](Graph&) { return AttentionOptions{.mask = Mask(kQPos % 3 != 1)}; });
   for (const Graph& form : {graph, normalised(graph)}) {
     const auto outputs = run_graph(form, tensors, {});
     for (std::size_t row = 0; row < 2 * 4 * 67; ++row) {
@@ -89,9 +89,9 @@ TEST_CASE("a row that sees no key gives 0 and -inf") {
 TEST_CASE("masks may differ between batch elements and heads") {
   const stof::Expr b = stof::batch_index();
   const stof::Expr h = stof::head_index();
-  check_mask(Mask(k_pos <= q_pos + 10 * h),
+  check_mask(Mask(kKPos <= kQPos + 10 * h),
              [](const Position& at) { return at.key <= at.query + 10 * at.head; });
-  check_mask(Mask(k_pos * (b + 1) % 3 != h % 2),
+  check_mask(Mask(kKPos * (b + 1) % 3 != h % 2),
              [](const Position& at) { return at.key * (at.batch + 1) % 3 != at.head % 2; });
   check_mask(stof::key_padding(std::vector<std::int64_t>{131, 17}),
              [](const Position& at) { return at.key < (at.batch == 0 ? 131 : 17); });
@@ -159,7 +159,7 @@ TEST_CASE("a score modifier changes the scaled score, before the mask") {
   const auto alibi = [&](Graph&) {
     return AttentionOptions{
         .mask = stof::causal(),
-        .score = stof::score() + slope[stof::head_index()] * stof::to_float(k_pos - q_pos)};
+        .score = stof::score() + slope[stof::head_index()] * stof::to_float(kKPos - kQPos)};
   };
   check_attention(
       tensors = attention_inputs({}), alibi, [](const Position& at) { return at.key <= at.query; },
@@ -177,7 +177,7 @@ TEST_CASE("a score modifier changes the scaled score, before the mask") {
   tensors["bias"] = random_tensor({4, 9}, 7);
   const auto relative_bias = [&](Graph& graph) {
     const auto bias = graph.capture(input_like(graph, "bias", tensors["bias"]));
-    return AttentionOptions{.score = stof::score() + bias(stof::head_index(), k_pos - q_pos + 4)};
+    return AttentionOptions{.score = stof::score() + bias(stof::head_index(), kKPos - kQPos + 4)};
   };
   check_attention(tensors, relative_bias, see_all, [&](double score, const Position& at) {
     const std::int64_t bucket = std::clamp<std::int64_t>(at.key - at.query + 4, 0, 8);
@@ -190,7 +190,7 @@ TEST_CASE("a score of -inf hides a key as a mask does") {
   check_attention(
       tensors,
       [](Graph&) {
-        return AttentionOptions{.score = stof::select(k_pos < 5, stof::score(), -1.0 / 0.0)};
+        return AttentionOptions{.score = stof::select(kKPos < 5, stof::score(), -1.0 / 0.0)};
       },
       [](const Position& at) { return at.key < 5; });
 }
@@ -210,7 +210,7 @@ TEST_CASE("what no query sees may be no number") {
       }
     }
     const Graph graph = attention_graph(tensors, [](Graph&) {
-      return AttentionOptions{.mask = Mask(k_pos < 60 && (k_pos <= q_pos || k_pos == 130))};
+      return AttentionOptions{.mask = Mask(kKPos < 60 && (kKPos <= kQPos || kKPos == 130))};
     });
     const Values y = result_of(graph, tensors);
     expected = is_poisoned ? expected : y;

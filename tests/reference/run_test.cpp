@@ -13,7 +13,6 @@ using stof::HostTensor;
 using stof::Precision;
 using stof::Tensor;
 using stof::TensorView;
-using stof::reference::Options;
 using stof::reference::Tensors;
 
 namespace {
