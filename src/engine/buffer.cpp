@@ -20,8 +20,12 @@ void Buffer::upload(const TensorView& host) {
 }
 
 void Buffer::upload(std::span<const float> values) {
-  if (static_cast<std::int64_t>(values.size()) != tensor_.element_count() ||
-      !is_floating(dtype())) {
+  if (!is_floating(dtype())) {
+    throw GraphError(
+        fmt::format("upload: floats do not go into a buffer of {}, give a TensorView of that dtype",
+                    engine::describe(dtype(), shape())));
+  }
+  if (static_cast<std::int64_t>(values.size()) != tensor_.element_count()) {
     throw GraphError(fmt::format("upload: {} floats do not fill a buffer of {}", values.size(),
                                  engine::describe(dtype(), shape())));
   }

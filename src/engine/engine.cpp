@@ -17,7 +17,7 @@ TensorInfo info(const graph::Value& value) {
 
 }  // namespace
 
-Engine::Engine(EngineOptions options) : options_(std::move(options)) {}
+Engine::Engine(EngineOptions options) : options_(options) {}
 
 Plan Engine::build(const Graph& graph) const {
   const graph::Ir& ir = graph.ir();

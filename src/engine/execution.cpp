@@ -16,7 +16,9 @@ Execution::~Execution() = default;
 void Execution::set(const std::string& name, const TensorView& view) {
   const auto bound = data_->tensors.find(name);
   if (bound == data_->tensors.end()) {
-    throw GraphError(fmt::format("set: '{}' is not bound", name));
+    throw GraphError(fmt::format("set: '{}' is neither an input ({}) nor an output ({})", name,
+                                 engine::list_names(data_->plan->inputs),
+                                 engine::list_names(data_->plan->outputs)));
   }
   // The view that is there has passed the same check, so its shape is that of the plan.
   const TensorInfo info{

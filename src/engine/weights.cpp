@@ -21,6 +21,9 @@ HostTensor converted(const TensorInfo& info, const TensorView& view, const std::
                                  engine::describe(view.dtype, view.shape),
                                  engine::describe(info.dtype, shape)));
   }
+  if (view.data == nullptr && view.element_count() > 0) {
+    throw GraphError(fmt::format("weights: '{}' of {} is a null pointer", info.name, source));
+  }
   HostTensor tensor(view);
   return view.dtype == info.dtype ? tensor : tensor.cast(info.dtype);
 }

@@ -13,7 +13,6 @@
 
 namespace stof {
 
-using graph::Operator;
 using graph::OpKind;
 
 namespace {
@@ -109,7 +108,9 @@ QkvHeads Graph::split_qkv(const Tensor& x, const SplitHeads& options) {
   const std::int64_t heads = options.heads;
   const std::int64_t kv_heads = options.kv_heads == 0 ? heads : options.kv_heads;
   if (heads < 1 || heads > kMaxHeads || kv_heads < 1 || heads % kv_heads != 0) {
-    throw GraphError(fmt::format("split_qkv: {} kv_heads do not divide {} heads", kv_heads, heads));
+    throw GraphError(
+        heads < 1 ? fmt::format("split_qkv: heads is {}, the least is 1", heads)
+                  : fmt::format("split_qkv: {} kv_heads do not divide {} heads", kv_heads, heads));
   }
   const Dim& channels = x.shape()[2];
   const std::int64_t all_heads = heads + 2 * kv_heads;

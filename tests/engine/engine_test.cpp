@@ -145,6 +145,16 @@ TEST_CASE("what does not fit is named") {
           stof::Buffer(DType::Float16, {3}).upload(std::vector<float>{1, 2});
         }) == "upload: 2 floats do not fill a buffer of float16[3]");
 
+  CHECK(graph_error([&] { stof::Buffer(DType::Int32, {1}).upload(std::vector<float>{1}); }) ==
+        "upload: floats do not go into a buffer of int32[1], give a TensorView of that dtype");
+  stof::TensorView nothing = host.w.view();
+  nothing.data = nullptr;
+  const std::vector<stof::NamedTensor> null = {{"w", nothing}, {"b", host.b.view()}};
+  CHECK(graph_error([&] { engine.load_weights(plan, null); }) ==
+        "weights: 'w' of the given list is a null pointer");
+  stof::Execution run = plan.bind(weights, {{"x", x.view()}, {"y", y.view()}}, two);
+  CHECK(graph_error([&] { run.set("w", x.view()); }) ==
+        "set: 'w' is neither an input ('x') nor an output ('y')");
   stof::Graph echo("echo");
   echo.output("x", echo.relu(echo.input("x", {1}, DType::Float32)));
   CHECK(graph_error([&] { engine.build(echo); }) == "build: 'x' is both an input and an output");

@@ -15,6 +15,7 @@ TEST_CASE("a listed scalar has a word of its own at each point, beside one that 
   const Expr k_pos = Expr::scalar("k_pos");
   Interpreter interpreter(compile(score * score + stof::to_float(k_pos)));
   std::vector<std::int64_t> words;
+  words.reserve(Interpreter::kLanes);
   for (int i = 0; i < Interpreter::kLanes; ++i) {
     words.push_back(stof::expr::word_of(i * 0.5));
   }

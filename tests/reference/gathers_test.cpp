@@ -132,7 +132,8 @@ TEST_CASE("patches are rows of channel, row, column") {
       for (int i = 0; i < 12; ++i) {
         const int row = patch / 3 * 2 + i / 2 % 2;
         const int column = patch % 3 * 2 + i % 2;
-        expected.push_back(((batch * 3 + i / 4) * 4 + row) * 6 + column);
+        const int channel = i / 4;
+        expected.push_back(((batch * 3 + channel) * 4 + row) * 6 + column);
       }
     }
   }
@@ -213,7 +214,8 @@ TEST_CASE("heads are split and merged back, with fewer heads of keys too") {
   check_heads("v", 2, 12);
   Values merged;
   for (int i = 0; i < 2 * 3 * 8; ++i) {
-    merged.push_back(i / 8 * 16 + i % 8);
+    const int row = i / 8;
+    merged.push_back(row * 16 + i % 8);
   }
   CHECK(outputs.at("merged").values == merged);
 }
