@@ -1,8 +1,8 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <exception>
 #include <limits>
+#include <new>
 #include <type_traits>
 #include <utility>
 
@@ -139,12 +139,19 @@ void copy_strided(const TensorView& view, std::byte* to) {
 HostTensor::HostTensor(DType dtype, std::vector<std::int64_t> shape)
     : dtype_(dtype), shape_(std::move(shape)) {
   const TensorView view{.dtype = dtype_, .shape = shape_};
+  constexpr std::int64_t kMaxBytes = std::int64_t{1} << 40;  // a terabyte
   const std::int64_t bytes = view.element_count() * size_bytes(dtype_);
-  try {
-    storage_.resize(static_cast<std::size_t>(bytes));
-  } catch (const std::exception&) {  // bad_alloc or length_error
+  const auto throw_too_large = [&] {
     throw GraphError(fmt::format("tensor: {}[{}] of {} bytes does not fit in memory", name(dtype_),
                                  fmt::join(shape_, ", "), bytes));
+  };
+  if (bytes > kMaxBytes) {
+    throw_too_large();
+  }
+  try {
+    storage_.resize(static_cast<std::size_t>(bytes));
+  } catch (const std::bad_alloc&) {
+    throw_too_large();
   }
 }
 
