@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace stof {
 
@@ -53,6 +55,52 @@ class TemplateError : public Error {
   std::string file_;
   int line_;
   int column_;
+};
+
+// One thing that the CUDA compiler said, led back to the template that it is about.
+struct CompileMessage {
+  enum class Severity : std::uint8_t { Info, Warning, Error };
+
+  Severity severity = Severity::Error;
+  std::string code;  // "C7510", "177-D"; empty where the compiler gives none
+  std::string text;
+  std::string file;                // the template, or a CUDA header; empty where it is not known
+  int line = 0;                    // from 1, in file; 0 where it is not known
+  std::vector<std::string> notes;  // what led there: "instantiation of … at a.jinja:3"
+
+  std::string str() const;  // "a.jinja:12: error: …", then the notes on lines of their own
+
+  friend bool operator==(const CompileMessage&, const CompileMessage&) = default;
+};
+
+// The author of a template must act: rendered CUDA does not compile. what() lists the errors.
+class CompileError : public Error {
+ public:
+  // summary says what was compiled: "kernel for sm_90a".
+  CompileError(const std::string& summary, std::string log, std::string source,
+               std::vector<CompileMessage> messages);
+
+  const std::string& log() const { return log_; }        // as the compiler wrote it
+  const std::string& source() const { return source_; }  // as rendered
+  const std::vector<CompileMessage>& messages() const { return messages_; }
+
+ private:
+  std::string log_;
+  std::string source_;
+  std::vector<CompileMessage> messages_;
+};
+
+// Nobody must act: the stop token that the caller gave was used.
+class CancelledError : public Error {
+ public:
+  using Error::Error;
+};
+
+// The caller must act: fill the cache, or allow to compile what is not in it. A cache that is
+// damaged or cannot be written is no error.
+class CacheError : public Error {
+ public:
+  using Error::Error;
 };
 
 // The machine must change: its driver, its GPU or the CUDA runtime refused a call.

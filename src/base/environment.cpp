@@ -27,6 +27,16 @@ std::optional<std::filesystem::path> find_cache_dir() {
   return std::nullopt;
 }
 
+std::optional<std::filesystem::path> find_runtime_dir() {
+  const std::filesystem::path dir = variable("XDG_RUNTIME_DIR");
+  return dir.is_absolute() ? std::optional(dir) : std::nullopt;
+}
+
+std::optional<std::filesystem::path> find_cuda_home() {
+  std::string home = variable("CUDA_HOME");
+  return home.empty() ? std::nullopt : std::optional<std::filesystem::path>(std::move(home));
+}
+
 std::vector<std::filesystem::path> split_paths(std::string_view text) {
   std::vector<std::filesystem::path> paths;
   while (!text.empty()) {
@@ -43,7 +53,9 @@ std::vector<std::filesystem::path> split_paths(std::string_view text) {
 
 Environment read_environment() {
   return {.cache_dir = find_cache_dir(),
+          .runtime_dir = find_runtime_dir(),
           .template_dirs = split_paths(variable("STOF_TEMPLATE_DIRS")),
+          .cuda_home = find_cuda_home(),
           .log = variable("STOF_LOG")};
 }
 

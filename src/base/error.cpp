@@ -1,6 +1,7 @@
 #include "stof/error.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
@@ -19,5 +20,48 @@ std::string TemplateError::text(const std::string& file, int line, int column,
   }
   return text;
 }
+
+std::string CompileMessage::str() const {
+  constexpr std::array<const char*, 3> kNames = {"info", "warning", "error"};
+  std::string result;
+  if (!file.empty()) {
+    result = line > 0 ? fmt::format("{}:{}: ", file, line) : file + ": ";
+  }
+  result += kNames.at(static_cast<std::size_t>(severity));
+  if (!code.empty()) {
+    result += " " + code;
+  }
+  result += ": " + text;
+  for (const std::string& note : notes) {
+    result += "\n  " + note;
+  }
+  return result;
+}
+
+namespace {
+
+std::string list_errors(const std::string& summary, const std::vector<CompileMessage>& messages) {
+  constexpr int kMaxListed = 8;
+  std::string list;
+  int count = 0;
+  for (const CompileMessage& message : messages) {
+    if (message.severity == CompileMessage::Severity::Error && ++count <= kMaxListed) {
+      list += "\n" + message.str();
+    }
+  }
+  if (count > kMaxListed) {
+    list += fmt::format("\nand {} more", count - kMaxListed);
+  }
+  return fmt::format("compile: {} has {} error{}{}", summary, count, count == 1 ? "" : "s", list);
+}
+
+}  // namespace
+
+CompileError::CompileError(const std::string& summary, std::string log, std::string source,
+                           std::vector<CompileMessage> messages)
+    : Error(list_errors(summary, messages)),
+      log_(std::move(log)),
+      source_(std::move(source)),
+      messages_(std::move(messages)) {}
 
 }  // namespace stof

@@ -12,8 +12,8 @@ namespace {
 
 // Reads the environment with these variables set and the others that matter unset.
 Environment environment_with(std::initializer_list<std::pair<const char*, const char*>> variables) {
-  for (const char* name :
-       {"STOF_CACHE_DIR", "STOF_TEMPLATE_DIRS", "STOF_LOG", "XDG_CACHE_HOME", "HOME"}) {
+  for (const char* name : {"STOF_CACHE_DIR", "STOF_TEMPLATE_DIRS", "STOF_LOG", "XDG_CACHE_HOME",
+                           "XDG_RUNTIME_DIR", "HOME", "CUDA_HOME"}) {
     unsetenv(name);
   }
   for (const auto& [name, value] : variables) {
@@ -30,6 +30,7 @@ TEST_CASE("nothing set is no cache, no templates, no log") {
   const Environment environment = environment_with({});
   CHECK(environment.cache_dir == std::nullopt);
   CHECK(environment.template_dirs.empty());
+  CHECK(environment.cuda_home == std::nullopt);
   CHECK(environment.log.empty());
 }
 
@@ -49,10 +50,21 @@ TEST_CASE("an empty variable, and a relative base, count as unset") {
   CHECK(environment_with({{"HOME", "home"}}).cache_dir == std::nullopt);
 }
 
+TEST_CASE("the folder for locks is an absolute path or none") {
+  CHECK(environment_with({{"XDG_RUNTIME_DIR", "/run/user/7"}}).runtime_dir == "/run/user/7");
+  CHECK(environment_with({{"XDG_RUNTIME_DIR", "run"}}).runtime_dir == std::nullopt);
+  CHECK(environment_with({}).runtime_dir == std::nullopt);
+}
+
 TEST_CASE("template folders are split at colons") {
   CHECK(environment_with({{"STOF_TEMPLATE_DIRS", "/a"}}).template_dirs == Paths{"/a"});
   CHECK(environment_with({{"STOF_TEMPLATE_DIRS", ":/a::b c:"}}).template_dirs ==
         Paths{"/a", "b c"});
+}
+
+TEST_CASE("the CUDA Toolkit is where it is said") {
+  CHECK(environment_with({{"CUDA_HOME", "/opt/cuda"}}).cuda_home == "/opt/cuda");
+  CHECK(environment_with({{"CUDA_HOME", ""}}).cuda_home == std::nullopt);
 }
 
 TEST_CASE("the log goes where it is said") {

@@ -30,7 +30,7 @@ int main() {
 """
 
 
-class EmbedTemplates(unittest.TestCase):
+class EmbedFiles(unittest.TestCase):
     def test_texts_survive(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
@@ -38,8 +38,9 @@ class EmbedTemplates(unittest.TestCase):
                 (root / name).parent.mkdir(exist_ok=True)
                 (root / name).write_bytes(text.encode())
             (root / "main.cpp").write_text(PROGRAM)
-            names, script = ";".join(FILES), ROOT / "cmake/EmbedTemplates.cmake"
-            embed = ["cmake", f"-DDIRECTORY={root}", f"-DNAMES={names}", f"-DOUTPUT={root}/table.cpp", "-P", script]
+            names, script = ";".join(FILES), ROOT / "cmake/EmbedFiles.cmake"
+            table = ["-DMODULE=render", "-DTYPE=EmbeddedTemplate", "-DTABLE=embedded_templates"]
+            embed = ["cmake", f"-DDIRECTORY={root}", f"-DNAMES={names}", f"-DOUTPUT={root}/table.cpp", *table, "-P", script]
             build = ["c++", "-std=c++20", f"-I{ROOT}/src", root / "main.cpp", root / "table.cpp", "-o", root / "main"]
             for command in (embed, build):
                 subprocess.run(command, check=True, capture_output=True)
