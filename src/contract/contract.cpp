@@ -7,10 +7,12 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "contract/header.hpp"
 #include "contract/pattern.hpp"
 #include "contract/scalars.hpp"
+#include "expr/transform.hpp"
 #include "stof/error.hpp"
 
 namespace stof::contract {
@@ -144,11 +146,18 @@ class ContractReader {
       }
       // The first input of an optional operator is there in any case: it stands for the output.
       port.is_optional =
-          !port.is_output && !read_by_required_.contains(name) && !is_first_input(name);
+          (value.has("optional") && value["optional"].boolean()) ||
+          (!port.is_output && !read_by_required_.contains(name) && !is_first_input(name));
       contract_.ports.push_back(std::move(port));
     }
     for (std::size_t i = 0; i < members.size(); ++i) {
       read_port(members[i].second, contract_.ports[i], 0);
+      for (const Extent& extent : contract_.ports[i].shape) {
+        if (!extent.dim.empty()) {
+          names_.scalars.emplace(fmt::format("stride.{}.{}", members[i].first, extent.dim),
+                                 ScalarType::Int);
+        }
+      }
     }
     read_escapes();
   }
@@ -177,7 +186,7 @@ class ContractReader {
 
   void read_port(const HeaderValue& value, Port& port, int depth) {
     if (value.has("like")) {
-      value.expect_fields({"like"}, {"may_alias"});
+      value.expect_fields({"like"}, {"may_alias", "optional"});
       const HeaderValue like = value["like"];
       if (contract_.find_port(like.string()) == nullptr || depth > 16) {
         like.fail(fmt::format("'{}' is not a port, or ports are like each other in a circle",
@@ -188,7 +197,7 @@ class ContractReader {
       port.shape = std::move(model.shape);
       port.dtype = std::move(model.dtype);
     } else {
-      value.expect_fields({"shape", "dtype"}, {"may_alias"});
+      value.expect_fields({"shape", "dtype"}, {"may_alias", "optional"});
       for (const HeaderValue& item : value["shape"].items()) {
         port.shape.push_back(extent(item));
       }
@@ -259,6 +268,9 @@ class ContractReader {
 
   void read_params() {
     for (const std::string_view scalar : kDeviceScalars) {
+      names_.scalars.emplace(scalar, ScalarType::Int);
+    }
+    for (const std::string_view scalar : kMaskScalars) {
       names_.scalars.emplace(scalar, ScalarType::Int);
     }
     if (!header_.has("params")) {
@@ -380,18 +392,8 @@ class ContractReader {
     contract_.launch.pdl = launch.has("pdl") && launch["pdl"].boolean();
     std::set<std::string> passed;
     for (const HeaderValue& item : launch["arguments"].items()) {
-      const std::string text = item.string();
-      if (text == "workspace") {
-        contract_.launch.arguments.push_back(
-            {.kind = ArgumentKind::Workspace, .port = {}, .value = 0});
-      } else if (contract_.find_port(text) != nullptr) {
-        contract_.launch.arguments.push_back(
-            {.kind = ArgumentKind::Port, .port = text, .value = 0});
-      } else {
-        contract_.launch.arguments.push_back(
-            {.kind = ArgumentKind::Scalar, .port = {}, .value = parse(item)});
-      }
-      passed.insert(text);
+      contract_.launch.arguments.push_back(argument(item));
+      passed.insert(item.string());
     }
     for (const Port& port : contract_.ports) {
       if (!passed.contains(port.name)) {
@@ -399,6 +401,26 @@ class ContractReader {
             fmt::format("the port '{}' is not passed to the kernel", port.name));
       }
     }
+  }
+
+  Argument argument(const HeaderValue& item) {
+    constexpr std::string_view kMask = "mask.";
+    const std::string text = item.string();
+    if (text == "workspace") {
+      return {.kind = ArgumentKind::Workspace};
+    }
+    if (contract_.find_port(text) != nullptr) {
+      return {.kind = ArgumentKind::Port, .name = text};
+    }
+    if (!text.starts_with(kMask) || names_.scalars.contains(text)) {
+      return {.value = parse(item), .is_wide = text.find("stride.") != std::string::npos};
+    }
+    const std::string name = text.substr(kMask.size());
+    if (std::find(kMaskArrays.begin(), kMaskArrays.end(), name) == kMaskArrays.end()) {
+      item.fail(kMask.size(),
+                fmt::format("a mask has no '{}', it has {}", name, fmt::join(kMaskArrays, ", ")));
+    }
+    return {.kind = ArgumentKind::Mask, .name = name};
   }
 
   void read_rest() {
@@ -481,6 +503,21 @@ const Port* TemplateContract::find_port(std::string_view port) const {
   const auto found =
       std::find_if(ports.begin(), ports.end(), [&](const Port& p) { return p.name == port; });
   return found == ports.end() ? nullptr : &*found;
+}
+
+bool TemplateContract::is_passed(std::string_view scalar) const {
+  return std::any_of(launch.arguments.begin(), launch.arguments.end(), [&](const Argument& passed) {
+    return passed.kind == ArgumentKind::Scalar && passed.value.text() == scalar;
+  });
+}
+
+bool TemplateContract::reads(std::string_view scalar) const {
+  return std::any_of(
+             launch.arguments.begin(), launch.arguments.end(),
+             [&](const Argument& argument) { return expr::uses(argument.value, scalar); }) ||
+         std::any_of(constraints.begin(), constraints.end(), [&](const Constraint& constraint) {
+           return expr::uses(constraint.condition, scalar);
+         });
 }
 
 TemplateContract parse_contract(const std::string& file, std::string_view text) {

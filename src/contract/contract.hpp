@@ -27,7 +27,8 @@ struct Port {
   std::string dtype;          // a name of `dtypes`, or of a dtype
   std::string may_alias;      // an input that this output may overwrite, or empty
   bool is_output = false;
-  bool is_optional = false;  // only optional operators read it
+  // Said to be so, or only optional operators read it; the kernel gets a null pointer then.
+  bool is_optional = false;
 };
 
 struct PatternAttribute {
@@ -73,12 +74,13 @@ struct Resources {
   Expr registers = 0;
 };
 
-enum class ArgumentKind : std::uint8_t { Port, Workspace, Scalar };
+enum class ArgumentKind : std::uint8_t { Port, Workspace, Mask, Scalar };
 
 struct Argument {
   ArgumentKind kind = ArgumentKind::Scalar;
-  std::string port;  // of kind Port
-  Expr value = 0;    // of kind Scalar: an int, a float or a bool of the kernel
+  std::string name = {};  // of a Port, or of one of kMaskArrays
+  Expr value = 0;         // of a Scalar: an int, a float or a bool of the kernel
+  bool is_wide = false;   // a long long: it reads a stride
 };
 
 struct Launch {
@@ -110,7 +112,7 @@ struct TemplateContract {
   std::vector<std::string> escapes;  // inner values that are written as well
   std::map<std::string, std::vector<DType>> dtypes;
   DType accumulate = DType::Float32;
-  std::vector<Constraint> constraints;  // over dim, attr, size, device
+  std::vector<Constraint> constraints;  // over dim, stride, attr, size, device
   std::vector<kernel::ConfigParameter> params;
   std::vector<Constraint> restrictions;  // over param as well
   std::vector<WeightRequest> weights;
@@ -123,6 +125,11 @@ struct TemplateContract {
   std::vector<std::map<std::string, std::int64_t>> tests;  // dims of cases worth testing
 
   const Port* find_port(std::string_view name) const;
+  // Whether launch.arguments hands the scalar ("dim.tokens") to the kernel as it is, so that its
+  // source does not depend on it.
+  bool is_passed(std::string_view scalar) const;
+  // Whether an argument or a constraint reads the scalar: strides that none reads are packed.
+  bool reads(std::string_view scalar) const;
 };
 
 // Reads the JSON header in the first comment of a template. Throws TemplateError at the very place

@@ -33,6 +33,11 @@ expr::Bindings bindings(const TemplateContract& contract, const ContractScope& s
   for (const auto& [name, value] : scope.dims) {
     values.emplace("dim." + name, value);
   }
+  values.emplace("mask.batch", scope.mask_batch);
+  values.emplace("mask.heads", scope.mask_heads);
+  for (const auto& [name, value] : scope.strides) {
+    values.emplace("stride." + name, value);
+  }
   for (const auto& [name, value] : scope.config) {
     values.emplace("param." + name, value);
   }
@@ -122,6 +127,14 @@ std::optional<std::string> violated_constraint(const TemplateContract& contract,
   return std::nullopt;
 }
 
+bool is_allowed(const TemplateContract& contract, const ContractScope& scope) {
+  const expr::Bindings values = bindings(contract, scope);
+  return std::all_of(contract.restrictions.begin(), contract.restrictions.end(),
+                     [&](const Constraint& restriction) {
+                       return expr::evaluate_truth(restriction.condition, values);
+                     });
+}
+
 std::vector<kernel::KernelConfig> allowed_configs(const TemplateContract& contract,
                                                   ContractScope scope) {
   std::vector<kernel::KernelConfig> configs{{}};
@@ -138,11 +151,7 @@ std::vector<kernel::KernelConfig> allowed_configs(const TemplateContract& contra
   }
   std::erase_if(configs, [&](const kernel::KernelConfig& config) {
     scope.config = config;
-    const expr::Bindings values = bindings(contract, scope);
-    return !std::all_of(contract.restrictions.begin(), contract.restrictions.end(),
-                        [&](const Constraint& restriction) {
-                          return expr::evaluate_truth(restriction.condition, values);
-                        });
+    return !is_allowed(contract, scope);
   });
   return configs;
 }

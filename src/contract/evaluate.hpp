@@ -14,11 +14,14 @@ namespace stof::contract {
 
 // What the names in a header stand for in one use of the template.
 struct ContractScope {
-  std::map<std::string, std::int64_t> dims;    // "hidden" -> 768
-  std::map<std::string, double> attributes;    // "epsilon" -> 1e-5; as declared in the pattern
-  std::map<std::string, DType> dtypes;         // "T" -> float16
-  std::map<std::string, std::int64_t> device;  // "device.sm" -> 90; all of kDeviceScalars
-  kernel::KernelConfig config;                 // every parameter
+  std::map<std::string, std::int64_t> dims;     // "hidden" -> 768
+  std::map<std::string, double> attributes;     // "epsilon" -> 1e-5; as declared in the pattern
+  std::map<std::string, DType> dtypes;          // "T" -> float16
+  std::map<std::string, std::int64_t> strides;  // "x.tokens" -> 768, in elements
+  std::map<std::string, std::int64_t> device;   // "device.sm" -> 90; all of kDeviceScalars
+  std::int64_t mask_batch = 1;                  // mask.batch and mask.heads
+  std::int64_t mask_heads = 1;
+  kernel::KernelConfig config;  // every parameter
 };
 
 struct LaunchGeometry {
@@ -41,6 +44,9 @@ kernel::KernelConfig default_config(const TemplateContract& contract);
 // Reads everything of the scope but the config.
 std::optional<std::string> violated_constraint(const TemplateContract& contract,
                                                const ContractScope& scope);
+
+// Whether the restrictions allow the scope's config.
+bool is_allowed(const TemplateContract& contract, const ContractScope& scope);
 
 // Every setting that the restrictions allow, in the order of the header; the scope's own config is
 // not read.

@@ -15,4 +15,14 @@ inline constexpr std::array<std::string_view, 6> kDeviceScalars = {
     "device.l2_bytes",
 };
 
+// The planes of the mask of an attention: 1 where batch elements or heads share one.
+inline constexpr std::array<std::string_view, 2> kMaskScalars = {"mask.batch", "mask.heads"};
+
+// Arrays of the layout of its mask that an attention template may take, as "mask.order".
+// ../../templates/README.md describes them.
+inline constexpr std::array<std::string_view, 10> kMaskArrays = {
+    "order",     "row_ptr", "tile_col",    "tile_bitmap", "bitmaps",
+    "row_first", "row_end", "key_row_ptr", "key_col",     "row_order",
+};
+
 }  // namespace stof::contract

@@ -22,7 +22,8 @@ namespace {
 // Rebuilds a graph operator by operator.
 class Normaliser {
  public:
-  explicit Normaliser(const Ir& from) : from_(from), ids_(from.values.size(), -1) {
+  Normaliser(const Ir& from, bool keeps_attention)
+      : from_(from), keeps_attention_(keeps_attention), ids_(from.values.size(), -1) {
     to_.name = from.name;
     to_.dims = from.dims;
     for (std::size_t id = 0; id < from.values.size(); ++id) {
@@ -37,15 +38,12 @@ class Normaliser {
 
   Ir run() {
     for (const Operator& op : from_.operators) {
-      switch (op.kind) {
-        case OpKind::Linear:
-          linear(op);
-          break;
-        case OpKind::Attention:
-          attention(op);
-          break;
-        default:
-          copy(op);
+      if (op.kind == OpKind::Linear) {
+        linear(op);
+      } else if (op.kind == OpKind::Attention && !keeps_attention_) {
+        attention(op);
+      } else {
+        copy(op);
       }
     }
     for (const Output& output : from_.outputs) {
@@ -185,6 +183,7 @@ class Normaliser {
   }
 
   const Ir& from_;
+  bool keeps_attention_;
   Ir to_;
   std::vector<int> ids_;  // of from_ -> of to_
   int next_segment_ = 0;
@@ -193,7 +192,11 @@ class Normaliser {
 }  // namespace
 
 Ir normalise(const Ir& ir) {
-  return Normaliser(ir).run();
+  return Normaliser(ir, false).run();
+}
+
+Ir normalise_but_attention(const Ir& ir) {
+  return Normaliser(ir, true).run();
 }
 
 }  // namespace stof::graph

@@ -16,4 +16,7 @@ namespace stof::graph {
 // weights first; what a composite gives keeps its name. normalise(normalise(g)) is normalise(g).
 Ir normalise(const Ir& ir);
 
+// The same with attention left whole, for kernels that do all of it.
+Ir normalise_but_attention(const Ir& ir);
+
 }  // namespace stof::graph

@@ -45,34 +45,6 @@ std::vector<Dim> broadcast_strides(const Shape& from, std::span<const Dim> strid
   return result;
 }
 
-// The view of what `view` makes, from that of what it reads.
-bool apply(const Ir& ir, const Operator& view, StridedView& strided) {
-  const Shape& from = value_at(ir, view.inputs[0]).shape;
-  if (view.kind == OpKind::Reshape) {
-    auto strides = reshape_strides(from, strided.strides, attribute<Shape>(view, "shape"));
-    if (strides) {
-      strided.strides = std::move(*strides);
-    }
-    return strides.has_value();
-  }
-  if (view.kind == OpKind::Transpose) {
-    std::vector<Dim> strides;
-    for (const std::int64_t axis : attribute<std::vector<std::int64_t>>(view, "permutation")) {
-      strides.push_back(strided.strides[static_cast<std::size_t>(axis)]);
-    }
-    strided.strides = std::move(strides);
-    return true;
-  }
-  if (view.kind == OpKind::Slice) {
-    const auto axis = static_cast<std::size_t>(attribute<std::int64_t>(view, "axis"));
-    strided.offset = strided.offset + attribute<Dim>(view, "start") * strided.strides[axis];
-    return true;
-  }
-  STOF_CHECK(view.kind == OpKind::Broadcast) << name(view.kind) << " is no view";
-  strided.strides = broadcast_strides(from, strided.strides, attribute<Shape>(view, "shape"));
-  return true;
-}
-
 // The strides of what `view` reads, from those of what it makes.
 std::optional<std::vector<Dim>> invert(const Ir& ir, const Operator& view,
                                        const std::vector<Dim>& strides) {
@@ -103,15 +75,41 @@ std::vector<Dim> contiguous_strides(const Shape& shape) {
   return strides;
 }
 
-std::optional<StridedView> strided_view(const Ir& ir, int value) {
-  const std::vector<const Operator*> chain = chain_of(ir, value);
-  StridedView strided{
-      .root = chain.empty() ? value : chain.back()->inputs[0], .offset = 0, .strides = {}};
-  strided.strides = contiguous_strides(value_at(ir, strided.root).shape);
-  for (std::size_t i = chain.size(); i-- > 0;) {
-    if (!apply(ir, *chain[i], strided)) {
+std::optional<StridedView> apply_view(const Operator& view, const Shape& from,
+                                      StridedView strided) {
+  if (view.kind == OpKind::Reshape) {
+    auto strides = reshape_strides(from, strided.strides, attribute<Shape>(view, "shape"));
+    if (!strides) {
       return std::nullopt;
     }
+    strided.strides = std::move(*strides);
+    return strided;
+  }
+  if (view.kind == OpKind::Transpose) {
+    std::vector<Dim> strides;
+    for (const std::int64_t axis : attribute<std::vector<std::int64_t>>(view, "permutation")) {
+      strides.push_back(strided.strides[static_cast<std::size_t>(axis)]);
+    }
+    strided.strides = std::move(strides);
+    return strided;
+  }
+  if (view.kind == OpKind::Slice) {
+    const auto axis = static_cast<std::size_t>(attribute<std::int64_t>(view, "axis"));
+    strided.offset = strided.offset + attribute<Dim>(view, "start") * strided.strides[axis];
+    return strided;
+  }
+  STOF_CHECK(view.kind == OpKind::Broadcast) << name(view.kind) << " is no view";
+  strided.strides = broadcast_strides(from, strided.strides, attribute<Shape>(view, "shape"));
+  return strided;
+}
+
+std::optional<StridedView> strided_view(const Ir& ir, int value) {
+  const std::vector<const Operator*> chain = chain_of(ir, value);
+  const int root = chain.empty() ? value : chain.back()->inputs[0];
+  std::optional<StridedView> strided = StridedView{
+      .root = root, .offset = 0, .strides = contiguous_strides(value_at(ir, root).shape)};
+  for (std::size_t i = chain.size(); strided && i-- > 0;) {
+    strided = apply_view(*chain[i], value_at(ir, chain[i]->inputs[0]).shape, std::move(*strided));
   }
   return strided;
 }

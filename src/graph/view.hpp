@@ -24,6 +24,9 @@ std::vector<Dim> contiguous_strides(const Shape& shape);
 // such as a reshape that joins axes which a transpose has parted.
 std::optional<StridedView> strided_view(const Ir& ir, int value);
 
+// What a view operator makes of a tensor of that shape and place. Nothing as above.
+std::optional<StridedView> apply_view(const Operator& view, const Shape& from, StridedView strided);
+
 // How the root of a value must lie for the value to be contiguous: the strides of the root, and
 // those by which a kernel that makes the root writes the value without a copy. Nothing where the
 // chain slices or broadcasts, or where no strides do it.
