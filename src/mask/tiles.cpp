@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <numeric>
 
 #include <fmt/format.h>
 
 #include "base/parallel.hpp"
 #include "mask/bits.hpp"
+#include "mask/longest_first.hpp"
 #include "stof/error.hpp"
 
 namespace stof::mask {
@@ -180,14 +180,6 @@ void append(const QueryTile& tile, TileLists& lists) {
                                  std::numeric_limits<std::int32_t>::max()));
   }
   lists.row_ptr.push_back(static_cast<std::int32_t>(lists.col_idx.size()));
-}
-
-std::vector<std::int32_t> longest_first(const std::vector<std::int32_t>& row_ptr) {
-  std::vector<std::int32_t> order(row_ptr.size() - 1);
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, std::ranges::greater{},
-                           [&](std::int32_t r) { return row_ptr[r + 1] - row_ptr[r]; });
-  return order;
 }
 
 }  // namespace
