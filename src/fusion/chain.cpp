@@ -1,0 +1,46 @@
+#include "fusion/chain.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "graph/op_info.hpp"
+
+namespace stof::fusion {
+
+bool is_elementwise(graph::OpKind kind) {
+  return kind >= graph::OpKind::Add && kind <= graph::OpKind::Cast;
+}
+
+bool grow(Chain& chain, const graph::Ir& ir, const Readers& readers,
+          const std::vector<bool>& is_free) {
+  const std::optional<int> reader = readers.only(chain.result());
+  if (!reader || !is_free[static_cast<std::size_t>(*reader)]) {
+    return false;
+  }
+  const graph::Operator& op = ir.operators[static_cast<std::size_t>(*reader)];
+  const auto shape = [&](int value) -> const Shape& {
+    return ir.values[static_cast<std::size_t>(value)]->shape;
+  };
+  if (!is_elementwise(op.kind) || !(shape(op.outputs[0]) == shape(chain.result()))) {
+    return false;
+  }
+  chain.statements.push_back({.op = *reader, .operands = op.inputs, .result = op.outputs[0]});
+  return true;
+}
+
+std::vector<int> other_operands(const Chain& chain) {
+  std::vector<int> made = {chain.value};
+  std::vector<int> others;
+  for (const Statement& statement : chain.statements) {
+    for (const int operand : statement.operands) {
+      if (std::find(made.begin(), made.end(), operand) == made.end() &&
+          std::find(others.begin(), others.end(), operand) == others.end()) {
+        others.push_back(operand);
+      }
+    }
+    made.push_back(statement.result);
+  }
+  return others;
+}
+
+}  // namespace stof::fusion

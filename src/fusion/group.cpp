@@ -1,0 +1,275 @@
+#include "fusion/group.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/check.hpp"
+#include "graph/op_info.hpp"
+#include "graph/view.hpp"
+#include "stof/error.hpp"
+
+namespace stof::fusion {
+
+namespace {
+
+using graph::Ir;
+using graph::OpClass;
+using graph::OpKind;
+
+constexpr std::string_view kCopy = "copy";  // the pattern of elementwise templates
+
+class Grouper {
+ public:
+  Grouper(const Ir& ir, const TemplateLibrary& templates)
+      : ir_(ir),
+        templates_(templates),
+        readers_(ir),
+        is_free_(ir.operators.size(), true),
+        group_of_(ir.operators.size(), -1) {}
+
+  std::vector<Group> run() {
+    for (std::size_t op = 0; op < ir_.operators.size(); ++op) {
+      if (info(op).op_class == OpClass::View) {
+        is_free_[op] = false;
+      }
+    }
+    for_each_free([&](int op) { return info(op).op_class == OpClass::ComputeIntensive; });
+    for_each_free(
+        [&](int op) { return at(op).kind == OpKind::LayerNorm || at(op).kind == OpKind::RmsNorm; });
+    for_each_free([&](int op) { return !is_elementwise(at(op).kind); });
+    for_each_free([](int) { return true; });
+    return in_running_order();
+  }
+
+ private:
+  const graph::Operator& at(int op) const { return ir_.operators[static_cast<std::size_t>(op)]; }
+  const graph::OpInfo& info(std::size_t op) const { return graph::op_info(ir_.operators[op].kind); }
+
+  template <typename Predicate>
+  void for_each_free(Predicate is_meant) {
+    for (int op = 0; op < static_cast<int>(ir_.operators.size()); ++op) {
+      if (is_free_[static_cast<std::size_t>(op)] && is_meant(op)) {
+        add_group(op);
+      }
+    }
+  }
+
+  void add_group(int op) {
+    Group group = is_elementwise(at(op).kind) || at(op).kind == OpKind::Concat ? copy_group(op)
+                                                                               : pattern_group(op);
+    place(group);
+    if (at(op).kind != OpKind::Concat) {
+      grow_chain(group);
+    }
+    groups_.push_back(std::move(group));
+  }
+
+  // The value that an elementwise operator is about: its first operand that has the full shape.
+  Group copy_group(int op) const {
+    Group group{.operators = {op}, .candidates = {}, .chain = {}};
+    for (const KernelTemplate& kernel : templates_) {
+      const auto& pattern = kernel.contract.pattern;
+      if (pattern.size() == 1 && pattern[0].op == kCopy) {
+        group.candidates.push_back({.kernel = &kernel, .match = {}});
+      }
+    }
+    if (group.candidates.empty()) {
+      throw GraphError("lower: no template copies tensors (pattern \"y = copy(x)\")");
+    }
+    if (at(op).kind == OpKind::Concat) {
+      return group;
+    }
+    const Shape& shape = ir_.values[static_cast<std::size_t>(at(op).outputs[0])]->shape;
+    const auto full = std::find_if(at(op).inputs.begin(), at(op).inputs.end(), [&](int value) {
+      return ir_.values[static_cast<std::size_t>(value)]->shape == shape;
+    });
+    group.chain.value = full == at(op).inputs.end() ? at(op).inputs[0] : *full;
+    group.chain.statements = {{.op = op, .operands = at(op).inputs, .result = at(op).outputs[0]}};
+    return group;
+  }
+
+  Group pattern_group(int op) const {
+    Group group;
+    for (const KernelTemplate& kernel : templates_) {
+      for (Match& match : find_matches(kernel.contract, ir_, readers_, op, is_free_)) {
+        if (!would_be_acyclic(match.operators)) {
+          continue;
+        }
+        // Of templates that do more at once, only they are asked.
+        const std::size_t most = group.operators.size();
+        if (match.operators.size() > most) {
+          group.candidates.clear();
+          group.operators = match.operators;
+        }
+        if (match.operators.size() >= most) {
+          group.candidates.push_back({.kernel = &kernel, .match = std::move(match)});
+        }
+      }
+    }
+    if (group.candidates.empty()) {
+      throw GraphError(fmt::format("lower: no template has a pattern for {} ('{}')",
+                                   graph::name(at(op).kind), name_of(at(op).outputs[0])));
+    }
+    std::erase_if(group.candidates, [&](const Candidate& candidate) {
+      return candidate.match.operators != group.candidates[0].match.operators;
+    });
+    group.operators = group.candidates[0].match.operators;
+    group.chain.value = hooked_value(group.candidates);
+    return group;
+  }
+
+  // What all candidates let a chain follow; -1 where one of them does not.
+  static int hooked_value(const std::vector<Candidate>& candidates) {
+    std::optional<int> value;
+    for (const Candidate& candidate : candidates) {
+      const auto& hooks = candidate.kernel->contract.hooks;
+      const auto hook = hooks.find("epilogue");
+      const int hooked = hook == hooks.end() ? -1 : candidate.match.values.at(hook->second);
+      if (value.value_or(hooked) != hooked) {
+        return -1;
+      }
+      value = hooked;
+    }
+    return value.value_or(-1);
+  }
+
+  void place(const Group& group) {
+    for (const int op : group.operators) {
+      is_free_[static_cast<std::size_t>(op)] = false;
+      group_of_[static_cast<std::size_t>(op)] = static_cast<int>(groups_.size());
+    }
+  }
+
+  void grow_chain(Group& group) {
+    if (group.chain.value < 0) {
+      return;
+    }
+    Chain longer = group.chain;
+    while (grow(longer, ir_, readers_, is_free_)) {
+      std::vector<int> operators = group.operators;
+      operators.push_back(longer.statements.back().op);
+      if (!would_be_acyclic(operators)) {
+        return;
+      }
+      group.operators = std::move(operators);
+      group.chain = longer;
+      place(group);
+    }
+  }
+
+  // Whether all groups could still run one after another with these operators in one.
+  bool would_be_acyclic(const std::vector<int>& together) const {
+    if (together.size() < 2) {
+      return true;
+    }
+    std::vector<int> node_of = nodes();
+    const int node = node_of[static_cast<std::size_t>(together.front())];
+    for (const int op : together) {
+      node_of[static_cast<std::size_t>(op)] = node;
+    }
+    return !topological(node_of).empty();
+  }
+
+  // A number for each operator, the same for those of one group.
+  std::vector<int> nodes() const {
+    std::vector<int> node_of(ir_.operators.size());
+    std::vector<int> first(groups_.size() + 1, -1);
+    for (std::size_t op = 0; op < node_of.size(); ++op) {
+      const int group = group_of_[op];
+      if (group >= 0 && first[static_cast<std::size_t>(group)] < 0) {
+        first[static_cast<std::size_t>(group)] = static_cast<int>(op);
+      }
+      node_of[op] = group < 0 ? static_cast<int>(op) : first[static_cast<std::size_t>(group)];
+    }
+    return node_of;
+  }
+
+  std::vector<int> values_read(const graph::Operator& op) const {
+    std::vector<int> values = op.inputs;
+    for (const auto& [name, value] : op.captures) {
+      values.push_back(value);
+    }
+    std::erase_if(values, [](int value) { return value < 0; });
+    return values;
+  }
+
+  // The nodes in an order in which each comes after those that it reads, the lowest number first
+  // where there is a choice; empty where there is a circle.
+  std::vector<int> topological(const std::vector<int>& node_of) const {
+    const std::size_t count = node_of.size();
+    std::vector<std::vector<int>> next(count);
+    std::vector<int> waits_for(count, 0);
+    std::vector<bool> is_node(count, false);
+    for (std::size_t op = 0; op < count; ++op) {
+      is_node[static_cast<std::size_t>(node_of[op])] = true;
+      for (const int value : values_read(ir_.operators[op])) {
+        const int producer = ir_.values[static_cast<std::size_t>(value)]->producer;
+        if (producer >= 0 && node_of[static_cast<std::size_t>(producer)] != node_of[op]) {
+          next[static_cast<std::size_t>(node_of[static_cast<std::size_t>(producer)])].push_back(
+              node_of[op]);
+          ++waits_for[static_cast<std::size_t>(node_of[op])];
+        }
+      }
+    }
+    std::vector<int> order;
+    std::vector<int> ready;
+    std::size_t node_count = 0;
+    for (std::size_t op = count; op-- > 0;) {
+      node_count += is_node[op] ? 1 : 0;
+      if (is_node[op] && waits_for[op] == 0) {
+        ready.push_back(static_cast<int>(op));
+      }
+    }
+    const auto later = [](int a, int b) { return a > b; };
+    std::make_heap(ready.begin(), ready.end(), later);
+    while (!ready.empty()) {
+      std::pop_heap(ready.begin(), ready.end(), later);
+      order.push_back(ready.back());
+      ready.pop_back();
+      for (const int node : next[static_cast<std::size_t>(order.back())]) {
+        if (--waits_for[static_cast<std::size_t>(node)] == 0) {
+          ready.push_back(node);
+          std::push_heap(ready.begin(), ready.end(), later);
+        }
+      }
+    }
+    return order.size() == node_count ? order : std::vector<int>();
+  }
+
+  std::vector<Group> in_running_order() {
+    std::vector<Group> ordered;
+    const std::vector<int> order = topological(nodes());
+    STOF_CHECK(!order.empty() || ir_.operators.empty()) << "groups wait for each other";
+    for (const int op : order) {
+      const int group = group_of_[static_cast<std::size_t>(op)];
+      if (group >= 0) {
+        ordered.push_back(std::move(groups_[static_cast<std::size_t>(group)]));
+      }
+    }
+    return ordered;
+  }
+
+  const std::string& name_of(int value) const {
+    return ir_.values[static_cast<std::size_t>(value)]->name;
+  }
+
+  const Ir& ir_;
+  const TemplateLibrary& templates_;
+  Readers readers_;
+  std::vector<bool> is_free_;
+  std::vector<int> group_of_;
+  std::vector<Group> groups_;
+};
+
+}  // namespace
+
+std::vector<Group> make_groups(const Ir& ir, const TemplateLibrary& templates) {
+  return Grouper(ir, templates).run();
+}
+
+}  // namespace stof::fusion

@@ -1,0 +1,363 @@
+#include "fusion/lower.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/check.hpp"
+#include "fusion/attention.hpp"
+#include "fusion/choose.hpp"
+#include "fusion/group.hpp"
+#include "fusion/memory.hpp"
+#include "fusion/placement.hpp"
+#include "fusion/use.hpp"
+#include "fusion/variables.hpp"
+#include "graph/op_info.hpp"
+#include "stof/error.hpp"
+
+namespace stof::fusion {
+
+namespace {
+
+using contract::ArgumentKind;
+using graph::OpKind;
+using kernel::LaunchArgument;
+using kernel::Location;
+
+class Lowerer {
+ public:
+  Lowerer(const graph::Ir& ir, const TemplateLibrary& templates, const base::DeviceProfile& device)
+      : ir_(ir),
+        device_(device),
+        readers_(ir),
+        groups_(make_groups(ir, templates)),
+        placement_(ir),
+        memory_(ir, placement_, lowered_.program) {
+    for (const KernelTemplate& kernel : templates) {
+      const auto& pattern = kernel.contract.pattern;
+      if (pattern.size() == 1 && pattern[0].op == "copy") {
+        copies_.push_back({.kernel = &kernel, .match = {}});
+      }
+    }
+  }
+
+  Lowered run() {
+    for (const Group& group : groups_) {
+      if (op_of(group).kind == OpKind::Concat) {
+        lower_concat(op_of(group));
+      } else {
+        lower_group(group);
+      }
+    }
+    for (const int output : memory_.outputs_to_copy()) {
+      copy_output(output);
+    }
+    return std::move(lowered_);
+  }
+
+ private:
+  const graph::Operator& op_of(const Group& group) const {
+    return ir_.operators[static_cast<std::size_t>(group.operators.front())];
+  }
+
+  const std::string& name_of(int value) const {
+    return ir_.values[static_cast<std::size_t>(value)]->name;
+  }
+
+  void lower_group(const Group& group) {
+    for (const int value : values_read(group)) {
+      make_viewable(value);
+    }
+    std::optional<AttentionMask> mask;
+    if (op_of(group).kind == OpKind::Attention) {
+      mask.emplace(ir_, op_of(group), placement_);
+    }
+    AttentionMask* const mask_or_null = mask ? &*mask : nullptr;
+    std::string misfits;
+    std::vector<Use> uses = fitting_uses(group, mask_or_null, misfits);
+    if (uses.empty()) {
+      // Packed operands are what every kernel can read.
+      std::string first_misfits = std::exchange(misfits, {});
+      for (const int value : values_read(group)) {
+        pack(value);
+      }
+      uses = fitting_uses(group, mask_or_null, misfits);
+      if (uses.empty()) {
+        throw GraphError(fmt::format("lower: no template takes {} ('{}'):{}",
+                                     graph::name(op_of(group).kind),
+                                     name_of(op_of(group).outputs[0]), first_misfits));
+      }
+    }
+    Use& use = uses[choose_use(uses, mask_or_null)];
+    launch(use, group.chain, mask_or_null, label(group));
+  }
+
+  // Operators and what the pattern reads, without what the group makes itself.
+  std::vector<int> values_read(const Group& group) const {
+    std::vector<int> values;
+    std::vector<int> made;
+    for (const int index : group.operators) {
+      const graph::Operator& op = ir_.operators[static_cast<std::size_t>(index)];
+      values.insert(values.end(), op.inputs.begin(), op.inputs.end());
+      for (const auto& [name, value] : op.captures) {
+        values.push_back(value);
+      }
+      made.insert(made.end(), op.outputs.begin(), op.outputs.end());
+    }
+    std::erase_if(values, [&](int value) {
+      return value < 0 || std::find(made.begin(), made.end(), value) != made.end();
+    });
+    std::sort(values.begin(), values.end());
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+    return values;
+  }
+
+  std::vector<Use> fitting_uses(const Group& group, const AttentionMask* mask,
+                                std::string& misfits) const {
+    std::vector<Use> uses;
+    for (const Candidate& candidate : group.candidates) {
+      Use use = make_use(group, candidate, ir_, readers_, placement_, device_);
+      if (use.misfit.empty() && mask != nullptr && !mask->has_key_rows() && reads_key_rows(use)) {
+        use.misfit = "the keys of a row are known at run time only";
+      }
+      if (mask != nullptr) {
+        use.scope.mask_batch = mask->batch();
+        use.scope.mask_heads = mask->heads();
+      }
+      if (use.misfit.empty()) {
+        if (auto config = choose_config(use)) {
+          use.scope.config = std::move(*config);
+          uses.push_back(std::move(use));
+          continue;
+        }
+        use.misfit = "no setting of its parameters is allowed on this device";
+      }
+      misfits += fmt::format("\n  {}: {}", candidate.kernel->contract.name, use.misfit);
+    }
+    return uses;
+  }
+
+  static bool reads_key_rows(const Use& use) {
+    const auto& arguments = use.kernel->contract.launch.arguments;
+    return std::any_of(arguments.begin(), arguments.end(), [](const contract::Argument& argument) {
+      return argument.kind == ArgumentKind::Mask && argument.name == "key_col";
+    });
+  }
+
+  // Copies what stands in the way of strides.
+  void make_viewable(int value) {
+    while (!placement_.view(value)) {
+      pack(placement_.blocking_input(value));
+    }
+  }
+
+  // A packed copy of a value, unless it lies packed and aligned already.
+  void pack(int value) {
+    make_viewable(value);
+    const View from = *placement_.view(value);
+    constexpr std::int64_t kAlignmentBytes = 16;
+    if (from.is_packed() && from.offset * size_bytes(from.dtype) % kAlignmentBytes == 0) {
+      return;
+    }
+    const View to = placement_.root(placement_.add_copy(value));
+    copy(from, to, fmt::format("{} packed", name_of(value)));
+  }
+
+  void copy(const View& from, const View& to, const std::string& text) {
+    std::string misfits;
+    for (const Candidate& candidate : copies_) {
+      Use use = make_copy(candidate, from, to, device_);
+      if (use.misfit.empty()) {
+        if (auto config = choose_config(use)) {
+          use.scope.config = std::move(*config);
+          launch(use, {}, nullptr, text);
+          return;
+        }
+      }
+      misfits += fmt::format("\n  {}: {}", candidate.kernel->contract.name, use.misfit);
+    }
+    throw GraphError(fmt::format("lower: no template takes the copy '{}':{}", text, misfits));
+  }
+
+  void lower_concat(const graph::Operator& op) {
+    const View whole = placement_.root(op.outputs[0]);
+    const auto axis = static_cast<std::size_t>(graph::attribute<std::int64_t>(op, "axis"));
+    std::int64_t begin = 0;
+    for (const int part : op.inputs) {
+      make_viewable(part);
+      const View from = *placement_.view(part);
+      View to = whole;
+      to.extents = from.extents;
+      to.offset += begin * whole.strides[axis];
+      begin += from.extents[axis];
+      if (from.element_count() > 0) {
+        copy(from, to, name_of(op.outputs[0]));
+      }
+    }
+  }
+
+  void copy_output(int output) {
+    const graph::Output& shown = ir_.outputs[static_cast<std::size_t>(output)];
+    make_viewable(shown.value);
+    const View from = *placement_.view(shown.value);
+    View to = from;
+    to.offset = 0;
+    to.strides = packed_strides(from.extents);
+    to.root = kOutputRoot;
+    output_ = output;
+    copy(from, to, fmt::format("output '{}'", shown.name));
+  }
+
+  // What a group computes: the names of its results.
+  std::string label(const Group& group) const {
+    std::vector<std::string> names;
+    for (const int op : group.operators) {
+      names.push_back(name_of(ir_.operators[static_cast<std::size_t>(op)].outputs[0]));
+    }
+    return fmt::format("{}", fmt::join(names, ", "));
+  }
+
+  void launch(const Use& use, const Chain& chain, AttentionMask* mask, std::string text) {
+    const contract::TemplateContract& contract = use.kernel->contract;
+    const contract::LaunchGeometry geometry = contract::evaluate_launch(contract, use.scope);
+    kernel::LaunchRecord record{.kernel = kernel_of(use, chain, mask),
+                                .grid = geometry.grid,
+                                .block = geometry.block,
+                                .cluster = geometry.cluster,
+                                .shared_bytes = geometry.shared_bytes,
+                                .is_programmatic = contract.launch.pdl,
+                                .arguments = {},
+                                .label = std::move(text)};
+    add_arguments(record, use, geometry, mask);
+    lowered_.program.launches.push_back(std::move(record));
+  }
+
+  int kernel_of(const Use& use, const Chain& chain, const AttentionMask* mask) {
+    kernel::KernelSpec spec{.file = use.kernel->file,
+                            .entry = use.kernel->contract.name,
+                            .variables = variables(use, chain, ir_, mask)};
+    const auto known = std::find(lowered_.specs.begin(), lowered_.specs.end(), spec);
+    if (known != lowered_.specs.end()) {
+      return static_cast<int>(known - lowered_.specs.begin());
+    }
+    lowered_.program.kernels.push_back(spec.entry);
+    lowered_.specs.push_back(std::move(spec));
+    return static_cast<int>(lowered_.specs.size()) - 1;
+  }
+
+  int launch_number() const { return static_cast<int>(lowered_.program.launches.size()); }
+
+  LaunchArgument pointer(const View& view) {
+    if (view.root == kOutputRoot) {
+      return Location{.space = kernel::MemorySpace::Output, .index = output_};
+    }
+    return memory_.locate(view, launch_number());
+  }
+
+  LaunchArgument constant(const kernel::ConstantArray& array) {
+    if (!array || array->empty()) {
+      return nullptr;
+    }
+    auto& constants = lowered_.program.constants;
+    const auto known = std::find_if(constants.begin(), constants.end(),
+                                    [&](const auto& other) { return *other == *array; });
+    const auto index = static_cast<int>(known - constants.begin());
+    if (known == constants.end()) {
+      constants.push_back(array);
+    }
+    return Location{.space = kernel::MemorySpace::Constant, .index = index};
+  }
+
+  void add_arguments(kernel::LaunchRecord& record, const Use& use,
+                     const contract::LaunchGeometry& geometry, AttentionMask* mask) {
+    const std::vector<expr::Value> scalars =
+        contract::scalar_arguments(use.kernel->contract, use.scope);
+    std::size_t next_scalar = 0;
+    for (const contract::Argument& argument : use.kernel->contract.launch.arguments) {
+      switch (argument.kind) {
+        case ArgumentKind::Port: {
+          const auto view = use.ports.find(argument.name);
+          record.arguments.push_back(view == use.ports.end() ? LaunchArgument(nullptr)
+                                                             : pointer(view->second));
+          break;
+        }
+        case ArgumentKind::Workspace:
+          record.arguments.push_back(
+              geometry.workspace_bytes == 0
+                  ? LaunchArgument(nullptr)
+                  : memory_.workspace(geometry.workspace_bytes,
+                                      use.kernel->contract.workspace.must_be_zero,
+                                      launch_number()));
+          break;
+        case ArgumentKind::Mask:
+          record.arguments.push_back(mask_argument(*mask, argument.name, use));
+          break;
+        case ArgumentKind::Scalar:
+          record.arguments.push_back(scalar(scalars[next_scalar++], argument.is_wide));
+          break;
+      }
+    }
+    for (const HookTensor& tensor : use.hook) {
+      record.arguments.push_back(pointer(tensor.view));
+      record.arguments.insert(record.arguments.end(), tensor.view.strides.begin(),
+                              tensor.view.strides.end() - 1);
+    }
+    if (mask != nullptr) {
+      for (const ModArgument& argument : mask->arguments()) {
+        record.arguments.push_back(argument.table               ? constant(argument.table)
+                                   : argument.capture.root >= 0 ? pointer(argument.capture)
+                                                                : argument.value);
+      }
+    }
+  }
+
+  LaunchArgument mask_argument(AttentionMask& mask, const std::string& name, const Use& use) {
+    const auto tile_q = use.scope.config.find("tile_q");
+    return constant(
+        mask.array(name, tile_q == use.scope.config.end() ? mask::kTile : tile_q->second));
+  }
+
+  static LaunchArgument scalar(const expr::Value& value, bool is_wide) {
+    if (const auto* truth = std::get_if<bool>(&value)) {
+      return *truth;
+    }
+    if (const auto* real = std::get_if<double>(&value)) {
+      return static_cast<float>(*real);
+    }
+    const std::int64_t integer = std::get<std::int64_t>(value);
+    if (is_wide) {
+      return integer;
+    }
+    if (integer != static_cast<std::int32_t>(integer)) {
+      throw GraphError(fmt::format("lower: {} does not fit 32 bits", integer));
+    }
+    return static_cast<std::int32_t>(integer);
+  }
+
+  static constexpr int kOutputRoot = -2;  // of a view that is an output itself
+
+  const graph::Ir& ir_;
+  const base::DeviceProfile& device_;
+  Lowered lowered_;
+  Readers readers_;
+  std::vector<Group> groups_;
+  std::vector<Candidate> copies_;
+  Placement placement_;
+  Memory memory_;
+  int output_ = -1;  // that kOutputRoot stands for
+};
+
+}  // namespace
+
+Lowered lower(const graph::Ir& ir, const TemplateLibrary& templates,
+              const base::DeviceProfile& device) {
+  return Lowerer(ir, templates, device).run();
+}
+
+}  // namespace stof::fusion

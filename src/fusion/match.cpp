@@ -1,0 +1,281 @@
+#include "fusion/match.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include "graph/op_info.hpp"
+
+namespace stof::fusion {
+
+namespace {
+
+using contract::PatternAttribute;
+using contract::PatternStep;
+using contract::TemplateContract;
+using graph::Ir;
+using graph::OpKind;
+
+bool is_commutative(OpKind kind) {
+  constexpr std::array kKinds = {OpKind::Add, OpKind::Multiply, OpKind::Maximum, OpKind::Minimum};
+  return std::find(kKinds.begin(), kKinds.end(), kind) != kKinds.end();
+}
+
+// As patterns see attributes: numbers, with truth as 0 and 1. Of a rotary style they ask whether it
+// is interleaved.
+std::optional<double> attribute_value(const graph::Operator& op, const std::string& name) {
+  if (op.kind == OpKind::Rotary && name == "interleaved") {
+    return graph::attribute<std::string>(op, "style") == graph::name(RotaryStyle::Interleaved);
+  }
+  const auto found = op.attributes.find(name);
+  if (found == op.attributes.end()) {
+    return std::nullopt;
+  }
+  if (const auto* truth = std::get_if<bool>(&found->second)) {
+    return *truth ? 1 : 0;
+  }
+  if (const auto* integer = std::get_if<std::int64_t>(&found->second)) {
+    return static_cast<double>(*integer);
+  }
+  const auto* number = std::get_if<double>(&found->second);
+  return number != nullptr ? std::optional(*number) : std::nullopt;
+}
+
+// Binds the steps of one pattern to operators, one step at a time; copied where there is a choice.
+class Matcher {
+ public:
+  Matcher(const TemplateContract& contract, const Ir& ir, const Readers& readers,
+          const std::vector<bool>& is_free)
+      : contract_(&contract),
+        ir_(&ir),
+        readers_(&readers),
+        is_free_(&is_free),
+        steps_(contract.pattern.size(), kUnbound) {}
+
+  void search(int op, std::vector<Match>& found) const {
+    const auto required = std::find_if(contract_->pattern.begin(), contract_->pattern.end(),
+                                       [](const PatternStep& step) { return !step.is_optional; });
+    bind_each_way(static_cast<std::size_t>(required - contract_->pattern.begin()), op, found);
+  }
+
+ private:
+  static constexpr int kUnbound = -2;
+  static constexpr int kAbsent = -1;
+
+  const PatternStep& step(std::size_t i) const { return contract_->pattern[i]; }
+
+  // Goes on from every way in which the operator fits the step; false where none does.
+  bool bind_each_way(std::size_t i, int op, std::vector<Match>& found) const {
+    bool fits = false;
+    const std::size_t input_count = ir_->operators[static_cast<std::size_t>(op)].inputs.size();
+    const bool has_choice =
+        input_count == 2 && is_commutative(ir_->operators[static_cast<std::size_t>(op)].kind);
+    for (const bool is_swapped : {false, true}) {
+      Matcher next = *this;
+      if ((!is_swapped || has_choice) && next.bind(i, op, is_swapped)) {
+        fits = true;
+        next.complete(found);
+      }
+    }
+    return fits;
+  }
+
+  void complete(std::vector<Match>& found) const {
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      if (steps_[i] != kUnbound) {
+        continue;
+      }
+      if (const std::optional<int> op = operator_for(i)) {
+        const bool fits = *op != kAbsent && bind_each_way(i, *op, found);
+        if (!fits && step(i).is_optional) {
+          Matcher next = *this;
+          if (next.leave_out(i)) {
+            next.complete(found);
+          }
+        }
+        return;
+      }
+    }
+    if (std::find(steps_.begin(), steps_.end(), kUnbound) == steps_.end() && is_closed()) {
+      found.push_back(match());
+    }
+  }
+
+  // The operator that a step stands for, kAbsent where there can be none; nothing as long as
+  // neither its output nor an input that the pattern makes is known.
+  std::optional<int> operator_for(std::size_t i) const {
+    for (const std::string& output : step(i).outputs) {
+      if (const auto value = values_.find(output); value != values_.end()) {
+        return ir_->values[static_cast<std::size_t>(value->second)]->producer;
+      }
+    }
+    for (const std::string& input : step(i).inputs) {
+      const auto value = values_.find(input);
+      if (value == values_.end() || contract_->find_port(input) != nullptr) {
+        const auto& escapes = contract_->escapes;
+        if (value == values_.end() ||
+            std::find(escapes.begin(), escapes.end(), input) == escapes.end()) {
+          continue;
+        }
+      }
+      for (const int reader : readers_->of(value->second)) {
+        if (reader != Readers::kBorder && is_named(i, reader)) {
+          return reader;
+        }
+      }
+      return kAbsent;
+    }
+    return std::nullopt;
+  }
+
+  bool is_named(std::size_t i, int op) const {
+    return graph::name(ir_->operators[static_cast<std::size_t>(op)].kind) == step(i).op;
+  }
+
+  bool bind(std::size_t i, int op, bool is_swapped) {
+    const graph::Operator& actual = ir_->operators[static_cast<std::size_t>(op)];
+    if (!is_named(i, op) || !(*is_free_)[static_cast<std::size_t>(op)] ||
+        std::find(steps_.begin(), steps_.end(), op) != steps_.end()) {
+      return false;
+    }
+    std::vector<int> inputs = actual.inputs;
+    if (actual.kind == OpKind::Attention) {
+      // What lies behind carries a mask, which kernels do not see as a port.
+      inputs.resize(std::min<std::size_t>(inputs.size(), 4));
+    }
+    if (is_swapped) {
+      std::swap(inputs[0], inputs[1]);
+    }
+    return bind_names(step(i).inputs, inputs) && bind_names(step(i).outputs, actual.outputs) &&
+           bind_attributes(i, actual) && (steps_[i] = op, true);
+  }
+
+  // Names beyond the operator's values are of optional ports, and stay unbound.
+  bool bind_names(const std::vector<std::string>& names, const std::vector<int>& values) {
+    for (std::size_t i = 0; i < std::max(names.size(), values.size()); ++i) {
+      const bool has_value = i < values.size() && values[i] >= 0;
+      if (i >= names.size()) {
+        if (has_value) {
+          return false;
+        }
+        continue;
+      }
+      if (!has_value) {
+        const contract::Port* port = contract_->find_port(names[i]);
+        if (port == nullptr || !port->is_optional) {
+          return false;
+        }
+        continue;
+      }
+      const auto [bound, is_new] = values_.emplace(names[i], values[i]);
+      if (!is_new && bound->second != values[i]) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  bool bind_attributes(std::size_t i, const graph::Operator& op) {
+    for (const PatternAttribute& attribute : step(i).attributes) {
+      const std::optional<double> value = attribute_value(op, attribute.name);
+      if (!value || (attribute.value && *attribute.value != *value)) {
+        return false;
+      }
+      if (!attribute.value) {
+        attributes_.insert_or_assign(attribute.name, *value);
+      }
+    }
+    return true;
+  }
+
+  // The first input of an absent operator is its output.
+  bool leave_out(std::size_t i) {
+    steps_[i] = kAbsent;
+    const std::string& input = step(i).inputs[0];
+    const std::string& output = step(i).outputs[0];
+    const auto known = values_.contains(output) ? values_.find(output) : values_.find(input);
+    if (known == values_.end()) {
+      return false;
+    }
+    const int value = known->second;
+    return values_.emplace(input, value).first->second == value &&
+           values_.emplace(output, value).first->second == value;
+  }
+
+  // Nobody outside reads what is made inside, unless it is an output port.
+  bool is_closed() const {
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      if (steps_[i] == kAbsent) {
+        continue;
+      }
+      const graph::Operator& op = ir_->operators[static_cast<std::size_t>(steps_[i])];
+      for (std::size_t j = 0; j < step(i).outputs.size() && j < op.outputs.size(); ++j) {
+        const contract::Port* port = contract_->find_port(step(i).outputs[j]);
+        if (port == nullptr && !is_read_inside_only(op.outputs[j])) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  bool is_read_inside_only(int value) const {
+    const std::vector<int>& readers = readers_->of(value);
+    return std::all_of(readers.begin(), readers.end(), [&](int reader) {
+      return std::find(steps_.begin(), steps_.end(), reader) != steps_.end() &&
+             reader != Readers::kBorder;
+    });
+  }
+
+  Match match() const {
+    Match match{.operators = {}, .values = values_, .attributes = attributes_};
+    std::copy_if(steps_.begin(), steps_.end(), std::back_inserter(match.operators),
+                 [](int op) { return op >= 0; });
+    return match;
+  }
+
+  const TemplateContract* contract_;
+  const Ir* ir_;
+  const Readers* readers_;
+  const std::vector<bool>* is_free_;
+  std::vector<int> steps_;
+  std::map<std::string, int> values_;
+  std::map<std::string, double> attributes_;
+};
+
+}  // namespace
+
+Readers::Readers(const Ir& ir) : readers_(ir.values.size()) {
+  for (std::size_t op = 0; op < ir.operators.size(); ++op) {
+    std::vector<int> values = ir.operators[op].inputs;
+    for (const auto& [name, value] : ir.operators[op].captures) {
+      values.push_back(value);
+    }
+    for (const int value : values) {
+      if (value >= 0) {
+        readers_[static_cast<std::size_t>(value)].push_back(static_cast<int>(op));
+      }
+    }
+  }
+  for (const graph::Output& output : ir.outputs) {
+    readers_[static_cast<std::size_t>(output.value)].push_back(kBorder);
+  }
+}
+
+std::optional<int> Readers::only(int value) const {
+  const std::vector<int>& readers = of(value);
+  const bool is_one = !readers.empty() && readers.front() != kBorder &&
+                      std::count(readers.begin(), readers.end(), readers.front()) ==
+                          static_cast<std::ptrdiff_t>(readers.size());
+  return is_one ? std::optional(readers.front()) : std::nullopt;
+}
+
+std::vector<Match> find_matches(const TemplateContract& contract, const Ir& ir,
+                                const Readers& readers, int op, const std::vector<bool>& is_free) {
+  std::vector<Match> found;
+  Matcher(contract, ir, readers, is_free).search(op, found);
+  return found;
+}
+
+}  // namespace stof::fusion

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "contract/contract.hpp"
+#include "graph/ir.hpp"
+
+namespace stof::fusion {
+
+// The operators that read each value; one for the border of the graph where it is an output.
+class Readers {
+ public:
+  static constexpr int kBorder = -1;
+
+  explicit Readers(const graph::Ir& ir);
+
+  const std::vector<int>& of(int value) const { return readers_[static_cast<std::size_t>(value)]; }
+  // The only operator that reads a value; nothing where there is another reader or none.
+  std::optional<int> only(int value) const;
+
+ private:
+  std::vector<std::vector<int>> readers_;
+};
+
+// Where a pattern lies in a graph.
+struct Match {
+  std::vector<int> operators;         // in the order of the steps; absent ones are left out
+  std::map<std::string, int> values;  // of the pattern's names, those of absent operators too
+  std::map<std::string, double> attributes;
+};
+
+// The ways in which the pattern fits with its first required step at that operator. Values inside
+// it are read by nobody outside but where the contract lets them escape. Dtypes, shapes and
+// constraints are not looked at; `is_free` says which operators may take part.
+std::vector<Match> find_matches(const contract::TemplateContract& contract, const graph::Ir& ir,
+                                const Readers& readers, int op, const std::vector<bool>& is_free);
+
+}  // namespace stof::fusion

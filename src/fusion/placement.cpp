@@ -1,0 +1,129 @@
+#include "fusion/placement.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include "base/check.hpp"
+#include "graph/op_info.hpp"
+#include "graph/view.hpp"
+
+namespace stof::fusion {
+
+namespace {
+
+std::vector<std::int64_t> numbers(std::span<const Dim> dims) {
+  std::vector<std::int64_t> values;
+  values.reserve(dims.size());
+  for (const Dim& dim : dims) {
+    values.push_back(dim.value());
+  }
+  return values;
+}
+
+bool is_view(const graph::Operator& op) {
+  return graph::op_info(op.kind).op_class == graph::OpClass::View;
+}
+
+// The end of the chain of views that alone reads the value; itself where none does.
+int last_view(const graph::Ir& ir, int value) {
+  for (;;) {
+    const graph::Operator* only = nullptr;
+    int readers = 0;
+    for (const graph::Operator& op : ir.operators) {
+      if (std::find(op.inputs.begin(), op.inputs.end(), value) != op.inputs.end()) {
+        only = &op;
+        ++readers;
+      }
+    }
+    if (readers != 1 || !is_view(*only)) {
+      return value;
+    }
+    value = only->outputs[0];
+  }
+}
+
+}  // namespace
+
+Placement::Placement(const graph::Ir& ir) : ir_(ir) {
+  for (const auto& value : ir.values) {
+    extents_.push_back(numbers(value->shape.dims()));
+    dtypes_.push_back(value->dtype);
+  }
+  for (const graph::Operator& op : ir.operators) {
+    if (op.kind != graph::OpKind::Attention) {
+      continue;
+    }
+    const int end = last_view(ir, op.outputs[0]);
+    const auto root = graph::root_for_contiguous(ir, end);
+    if (root && root->root == op.outputs[0]) {
+      root_strides_.emplace(root->root, numbers(root->strides));
+    }
+  }
+}
+
+View Placement::root(int id) const {
+  View view{.root = id,
+            .dtype = dtypes_.at(static_cast<std::size_t>(id)),
+            .offset = 0,
+            .extents = extents(id),
+            .strides = {}};
+  const auto strides = root_strides_.find(id);
+  view.strides = strides == root_strides_.end() ? packed_strides(view.extents) : strides->second;
+  return view;
+}
+
+std::optional<View> Placement::copy_of(int value) const {
+  const auto copy = copies_.find(value);
+  return copy == copies_.end() ? std::nullopt : std::optional(root(copy->second));
+}
+
+std::optional<View> Placement::view(int value) const {
+  const int producer = ir_.values[static_cast<std::size_t>(value)]->producer;
+  if (auto copy = copy_of(value)) {
+    return copy;
+  }
+  if (producer < 0 || !is_view(ir_.operators[static_cast<std::size_t>(producer)])) {
+    return root(value);
+  }
+  // One view at a time, so that the copies on the way are seen.
+  const graph::Operator& op = ir_.operators[static_cast<std::size_t>(producer)];
+  std::optional<View> from = view(op.inputs[0]);
+  if (!from) {
+    return std::nullopt;
+  }
+  const std::vector<Dim> strides(from->strides.begin(), from->strides.end());
+  const auto strided =
+      graph::apply_view(op, Shape::of(from->extents), {.root = 0, .offset = 0, .strides = strides});
+  if (!strided) {
+    return std::nullopt;
+  }
+  return View{.root = from->root,
+              .dtype = from->dtype,
+              .offset = from->offset + strided->offset.value(),
+              .extents = extents(value),
+              .strides = numbers(strided->strides)};
+}
+
+int Placement::blocking_input(int value) const {
+  for (;;) {
+    const int producer = ir_.values[static_cast<std::size_t>(value)]->producer;
+    STOF_CHECK(producer >= 0) << "no view blocks";
+    const int input = ir_.operators[static_cast<std::size_t>(producer)].inputs[0];
+    if (view(input)) {
+      return input;
+    }
+    value = input;
+  }
+}
+
+int Placement::add_copy(int value) {
+  const int id = root_count();
+  extents_.push_back(extents(value));
+  dtypes_.push_back(dtypes_[static_cast<std::size_t>(value)]);
+  copies_.emplace(value, id);
+  return id;
+}
+
+}  // namespace stof::fusion

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "contract/contract.hpp"
+
+namespace stof::fusion {
+
+struct KernelTemplate {
+  std::string file;  // below the template roots: "norm/layer_norm.jinja"
+  contract::TemplateContract contract;
+};
+
+// Every kernel template there is, in order of file.
+using TemplateLibrary = std::vector<KernelTemplate>;
+
+// Reads the contracts of those files that have one. Throws TemplateError; also where two templates
+// share a name.
+TemplateLibrary read_templates(const std::map<std::string, std::string>& texts);
+
+}  // namespace stof::fusion

@@ -1,0 +1,379 @@
+#include "fusion/use.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/check.hpp"
+#include "contract/scalars.hpp"
+#include "expr/evaluate.hpp"
+#include "graph/op_info.hpp"
+
+namespace stof::fusion {
+
+namespace {
+
+using contract::Port;
+using graph::OpKind;
+
+constexpr std::int64_t kAlignmentBytes = 16;
+constexpr int kCopyAxes = 4;
+
+// Why something cannot be, found deep inside.
+struct Misfit {
+  std::string reason;
+};
+
+View joined(const std::string& name, const View& view, std::span<const int> sizes) {
+  auto result = join_axes(view, sizes);
+  if (!result) {
+    throw Misfit{fmt::format("the axes of {} do not lie together", name)};
+  }
+  return *std::move(result);
+}
+
+class UseMaker {
+ public:
+  UseMaker(const Candidate& candidate, const base::DeviceProfile& device)
+      : contract_(candidate.kernel->contract), match_(candidate.match) {
+    use_.kernel = candidate.kernel;
+    for (const auto& [name, value] : device.scalars()) {
+      use_.scope.device.emplace("device." + name, value);
+    }
+    use_.scope.attributes = match_.attributes;
+  }
+
+  template <typename Fill>
+  Use make(Fill fill) {
+    try {
+      fill(*this);
+      check_ports();
+      if (const auto violated = contract::violated_constraint(contract_, use_.scope)) {
+        throw Misfit{*violated};
+      }
+    } catch (Misfit& misfit) {
+      use_.misfit = std::move(misfit.reason);
+    }
+    return std::move(use_);
+  }
+
+  void fill_group(const Group& group, const graph::Ir& ir, const Readers& readers,
+                  const Placement& placement) {
+    const graph::Operator& anchor = ir.operators[static_cast<std::size_t>(group.operators.front())];
+    const std::vector<int> others = other_operands(group.chain);
+    std::map<std::string, View> views = port_views(group, ir, readers, placement);
+    std::vector<View> hooked;
+    for (const int value : others) {
+      hooked.push_back(
+          broadcast(viewed(value, ir, placement), placement.extents(group.chain.result())));
+    }
+    if (is_elementwise(anchor.kind)) {
+      views.at("x") = broadcast(views.at("x"), views.at("y").extents);
+      copy_views(views, hooked);
+    } else if (anchor.kind == OpKind::MatMul) {
+      matmul_views(anchor, views, hooked);
+    } else if (anchor.kind >= OpKind::ReduceSum && anchor.kind <= OpKind::ReduceMax) {
+      reduce_views(anchor, views);
+    } else {
+      joined_views(views, hooked, group.chain.value);
+    }
+    for (std::size_t i = 0; i < others.size(); ++i) {
+      const View& view = hooked[i];
+      if (view.extents.back() != 1 && view.strides.back() > 1) {
+        throw Misfit{"a tensor that the epilogue reads is strided along its innermost axis"};
+      }
+      use_.hook.push_back({.value = others[i], .view = view});
+    }
+    use_.ports = std::move(views);
+  }
+
+  void fill_copy(const View& from, const View& to) {
+    std::map<std::string, View> views = {{"x", from}, {"y", to}};
+    std::vector<View> hooked;
+    copy_views(views, hooked);
+    use_.ports = std::move(views);
+  }
+
+ private:
+  static View viewed(int value, const graph::Ir& ir, const Placement& placement) {
+    auto view = placement.view(value);
+    if (!view) {
+      throw Misfit{
+          fmt::format("'{}' has no strides", ir.values[static_cast<std::size_t>(value)]->name)};
+    }
+    return *std::move(view);
+  }
+
+  // The tensors of the pattern's ports, as the graph has them; the hooked one is the chain's
+  // result.
+  std::map<std::string, View> port_views(const Group& group, const graph::Ir& ir,
+                                         const Readers& readers, const Placement& placement) const {
+    std::map<std::string, View> views;
+    if (match_.operators.empty()) {  // a copy: the contract is of the form "y = copy(x)"
+      views.emplace("x", viewed(group.chain.value, ir, placement));
+      views.emplace("y", placement.root(group.chain.result()));
+      return views;
+    }
+    const auto hook = contract_.hooks.find("epilogue");
+    for (const Port& port : contract_.ports) {
+      const auto value = match_.values.find(port.name);
+      if (value == match_.values.end() || is_left_out(port, value->second, group, readers)) {
+        continue;
+      }
+      const bool is_hooked = hook != contract_.hooks.end() && hook->second == port.name;
+      views.emplace(port.name, port.is_output ? placement.root(is_hooked ? group.chain.result()
+                                                                         : value->second)
+                                              : viewed(value->second, ir, placement));
+    }
+    return views;
+  }
+
+  // An optional output that nobody outside wants, and the name of an absent operator's result.
+  bool is_left_out(const Port& port, int value, const Group& group, const Readers& readers) const {
+    if (!port.is_output || !port.is_optional) {
+      return false;
+    }
+    const bool is_alias =
+        std::any_of(contract_.ports.begin(), contract_.ports.end(), [&](const Port& other) {
+          const auto bound = match_.values.find(other.name);
+          return !other.is_output && bound != match_.values.end() && bound->second == value;
+        });
+    const std::vector<int>& readers_of = readers.of(value);
+    return is_alias || std::all_of(readers_of.begin(), readers_of.end(), [&](int reader) {
+             return std::find(group.operators.begin(), group.operators.end(), reader) !=
+                    group.operators.end();
+           });
+  }
+
+  static void join_all(const std::vector<int>& sizes, View& view, const char* name) {
+    view = joined(name, view, sizes);
+  }
+
+  static void copy_views(std::map<std::string, View>& views, std::vector<View>& hooked) {
+    std::vector<View> all = {views.at("x"), views.at("y")};
+    all.insert(all.end(), hooked.begin(), hooked.end());
+    std::vector<int> sizes = all.front().rank() == 0 ? std::vector<int>() : joinable_axes(all);
+    if (sizes.size() > kCopyAxes) {
+      throw Misfit{fmt::format("{} axes do not join to {}", sizes.size(), kCopyAxes)};
+    }
+    sizes.insert(sizes.begin(), kCopyAxes - sizes.size(), 0);
+    join_all(sizes, views.at("x"), "x");
+    join_all(sizes, views.at("y"), "y");
+    for (View& view : hooked) {
+      join_all(sizes, view, "an operand of the epilogue");
+    }
+  }
+
+  static void matmul_views(const graph::Operator& op, std::map<std::string, View>& views,
+                           std::vector<View>& hooked) {
+    View& x = views.at("x");
+    View& w = views.at("w");
+    View& y = views.at("y");
+    x = graph::attribute<bool>(op, "transpose_a") ? swap_last_axes(x) : x;
+    w = graph::attribute<bool>(op, "transpose_b") ? swap_last_axes(w) : w;
+    const auto spread = [&](View view) {
+      std::vector<std::int64_t> extents = y.extents;
+      std::copy(view.extents.end() - 2, view.extents.end(), extents.end() - 2);
+      return broadcast(std::move(view), extents);
+    };
+    x = spread(x);
+    w = spread(w);
+    const bool is_shared = std::all_of(w.strides.begin(), w.strides.end() - 2,
+                                       [](std::int64_t stride) { return stride == 0; });
+    const int rank = y.rank();
+    const auto join = [&](const std::vector<int>& sizes, const std::vector<int>& w_sizes) {
+      std::vector<View> joined_hooked;
+      const auto joined_x = join_axes(x, sizes);
+      const auto joined_w = join_axes(w, w_sizes);
+      const auto joined_y = join_axes(y, sizes);
+      for (const View& view : hooked) {
+        if (auto one = join_axes(view, sizes)) {
+          joined_hooked.push_back(*std::move(one));
+        }
+      }
+      if (!joined_x || !joined_w || !joined_y || joined_hooked.size() != hooked.size()) {
+        return false;
+      }
+      x = *joined_x;
+      w = *joined_w;
+      y = *joined_y;
+      hooked = std::move(joined_hooked);
+      return true;
+    };
+    if (is_shared) {
+      View flat = w;
+      flat.extents.assign(w.extents.end() - 2, w.extents.end());
+      flat.strides.assign(w.strides.end() - 2, w.strides.end());
+      const View spread_w = std::exchange(w, flat);
+      if (join({0, rank - 1, 1}, {0, 1, 1})) {
+        return;
+      }
+      w = spread_w;
+    }
+    if (!join({rank - 2, 1, 1}, {rank - 2, 1, 1})) {
+      throw Misfit{"the leading axes do not join to one batch axis"};
+    }
+  }
+
+  static void reduce_views(const graph::Operator& op, std::map<std::string, View>& views) {
+    View& x = views.at("x");
+    View& y = views.at("y");
+    const auto axis = static_cast<int>(graph::attribute<std::int64_t>(op, "axis"));
+    const int inner = x.rank() - axis - 1;
+    x = joined("x", x, std::array{axis, 1, inner});
+    y = joined("y", y, std::array{y.rank() - inner, inner});
+  }
+
+  void joined_views(std::map<std::string, View>& views, std::vector<View>& hooked,
+                    int hooked_value) {
+    for (auto& [name, view] : views) {
+      const Port& port = *contract_.find_port(name);
+      const auto rank = static_cast<int>(port.shape.size());
+      const std::vector<int> sizes = leading_joined(view.rank(), rank);
+      if (port.is_output && hooked_value == match_.values.at(name)) {
+        for (View& operand : hooked) {
+          operand = joined("an operand of the epilogue", operand, sizes);
+        }
+      }
+      if (view.rank() < rank) {
+        spread_.emplace(name, static_cast<std::size_t>(rank - view.rank()));
+      }
+      view = joined(name, view, sizes);
+    }
+  }
+
+  void check_ports() {
+    for (const bool is_spread : {false, true}) {
+      for (const Port& port : contract_.ports) {
+        const auto view = use_.ports.find(port.name);
+        if (view != use_.ports.end() && spread_.contains(port.name) == is_spread) {
+          bind_dtype(port, view->second.dtype);
+          bind_shape(port, view->second);
+        } else if (view == use_.ports.end() && !port.is_optional) {
+          throw Misfit{fmt::format("the port {} has no tensor", port.name)};
+        }
+      }
+    }
+    for (const Port& port : contract_.ports) {
+      if (!use_.ports.contains(port.name)) {
+        stand_in(port);
+      } else {
+        check_expressions(port);
+        check_layout(port, use_.ports.at(port.name));
+      }
+    }
+  }
+
+  bool is_spread_along(const std::string& port, std::size_t axis) const {
+    const auto axes = spread_.find(port);
+    return axes != spread_.end() && axis < axes->second;
+  }
+
+  void bind_dtype(const Port& port, DType dtype) {
+    const auto symbol = contract_.dtypes.find(port.dtype);
+    const bool fits = symbol == contract_.dtypes.end()
+                          ? dtype_from_name(port.dtype) == dtype
+                          : std::find(symbol->second.begin(), symbol->second.end(), dtype) !=
+                                    symbol->second.end() &&
+                                use_.scope.dtypes.emplace(port.dtype, dtype).first->second == dtype;
+    if (!fits) {
+      throw Misfit{fmt::format("{} is {}", port.name, name(dtype))};
+    }
+  }
+
+  void bind_shape(const Port& port, View& view) {
+    if (view.extents.size() != port.shape.size()) {
+      throw Misfit{fmt::format("{} has {} axes", port.name, view.rank())};
+    }
+    for (std::size_t axis = 0; axis < port.shape.size(); ++axis) {
+      const std::string& dim = port.shape[axis].dim;
+      if (dim.empty()) {
+        continue;
+      }
+      if (const auto known = use_.scope.dims.find(dim);
+          known != use_.scope.dims.end() && axis < spread_[port.name]) {
+        view.extents[axis] = known->second;
+      }
+      const std::int64_t extent = view.extents[axis];
+      if (use_.scope.dims.emplace(dim, extent).first->second != extent) {
+        throw Misfit{fmt::format("{} is {} in {}", dim, extent, port.name)};
+      }
+      use_.scope.strides.emplace(port.name + "." + dim, view.strides[axis]);
+    }
+  }
+
+  // Expressions may speak of absent ports too.
+  void stand_in(const Port& port) {
+    for (const contract::Extent& extent : port.shape) {
+      if (!extent.dim.empty()) {
+        use_.scope.dims.emplace(extent.dim, 1);
+        use_.scope.strides.emplace(port.name + "." + extent.dim, 0);
+      }
+    }
+    if (const auto symbol = contract_.dtypes.find(port.dtype); symbol != contract_.dtypes.end()) {
+      use_.scope.dtypes.emplace(port.dtype, symbol->second.front());
+    }
+  }
+
+  void check_expressions(const Port& port) const {
+    const View& view = use_.ports.at(port.name);
+    for (std::size_t axis = 0; axis < port.shape.size(); ++axis) {
+      if (!port.shape[axis].dim.empty()) {
+        continue;
+      }
+      expr::Bindings dims;
+      for (const auto& [dim, value] : use_.scope.dims) {
+        dims.emplace("dim." + dim, value);
+      }
+      if (expr::evaluate_integer(port.shape[axis].value, dims) != view.extents[axis]) {
+        throw Misfit{fmt::format("extent {} of {} is not {}", view.extents[axis], port.name,
+                                 port.shape[axis].value.text())};
+      }
+    }
+  }
+
+  // Axes whose stride nothing in the header speaks of are packed.
+  void check_layout(const Port& port, const View& view) const {
+    if (view.offset * size_bytes(view.dtype) % kAlignmentBytes != 0) {
+      throw Misfit{
+          fmt::format("{} does not start at a multiple of {} bytes", port.name, kAlignmentBytes)};
+    }
+    for (std::size_t axis = port.shape.size(); axis-- > 0;) {
+      const bool is_last = axis + 1 == port.shape.size();
+      const std::int64_t packed = is_last ? 1 : view.strides[axis + 1] * view.extents[axis + 1];
+      const bool is_told =
+          contract_.reads(fmt::format("stride.{}.{}", port.name, port.shape[axis].dim));
+      if (!is_told && view.extents[axis] != 1 && view.strides[axis] != packed) {
+        throw Misfit{fmt::format("{} is not packed", port.name)};
+      }
+    }
+  }
+
+  const contract::TemplateContract& contract_;
+  const Match& match_;
+  Use use_;
+  // Leading axes that a port has and its tensor lacks: it is the same all along them.
+  std::map<std::string, std::size_t> spread_;
+};
+
+}  // namespace
+
+Use make_use(const Group& group, const Candidate& candidate, const graph::Ir& ir,
+             const Readers& readers, const Placement& placement,
+             const base::DeviceProfile& device) {
+  return UseMaker(candidate, device).make([&](UseMaker& maker) {
+    maker.fill_group(group, ir, readers, placement);
+  });
+}
+
+Use make_copy(const Candidate& candidate, const View& from, const View& to,
+              const base::DeviceProfile& device) {
+  return UseMaker(candidate, device).make([&](UseMaker& maker) { maker.fill_copy(from, to); });
+}
+
+}  // namespace stof::fusion

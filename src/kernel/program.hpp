@@ -1,0 +1,67 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+// A graph as the GPU runs it: plain data, made by lowering, bound to memory by `execute`.
+namespace stof::kernel {
+
+// What a pointer argument points into. Indices count the tensors of the plan in its order.
+enum class MemorySpace : std::uint8_t {
+  Input,
+  Output,
+  Weight,
+  Arena,     // Program::arena: a value that lives from one launch to another
+  Constant,  // Program::constants: arrays that lowering made, such as the lists of a mask
+};
+
+struct Location {
+  MemorySpace space = MemorySpace::Arena;
+  int index = 0;
+  std::int64_t offset_bytes = 0;
+
+  friend bool operator==(const Location&, const Location&) = default;
+};
+
+// An argument of a kernel by its C type: a pointer (or null), bool, int, long long, float.
+using LaunchArgument =
+    std::variant<std::nullptr_t, Location, bool, std::int32_t, std::int64_t, float>;
+
+// One launch of a kernel, complete but for the addresses of memory.
+struct LaunchRecord {
+  int kernel = 0;                              // index into Program::kernels
+  std::array<std::int64_t, 3> grid{1, 1, 1};   // in blocks
+  std::array<std::int64_t, 3> block{1, 1, 1};  // in threads
+  std::array<std::int64_t, 3> cluster{1, 1, 1};
+  std::int64_t shared_bytes = 0;  // dynamic
+  bool is_programmatic = false;   // the kernel waits for the one ahead of it by itself
+  std::vector<LaunchArgument> arguments;
+  std::string label;  // what it computes, for people: "linear_3, gelu_4"
+};
+
+// A piece of device memory that one launch writes and later ones read. Pieces that never live
+// together may share addresses.
+struct ArenaBuffer {
+  std::int64_t size_bytes = 0;
+  int first_launch = 0;  // that touches it
+  int last_launch = 0;
+  // Zero before the first launch of all, and left zero by whoever uses it: shares with no one.
+  bool must_be_zero = false;
+};
+
+// An array that does not depend on inputs or weights; equal ones may be the same object.
+using ConstantArray = std::shared_ptr<const std::vector<std::byte>>;
+
+struct Program {
+  std::vector<std::string> kernels;  // entry names, each with a cubin of its own
+  std::vector<LaunchRecord> launches;
+  std::vector<ArenaBuffer> arena;
+  std::vector<ConstantArray> constants;
+};
+
+}  // namespace stof::kernel

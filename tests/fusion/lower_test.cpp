@@ -1,0 +1,59 @@
+#include "fusion/lower.hpp"
+
+#include <cstdio>
+#include <map>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "base/device_profile.hpp"
+#include "graph/normalise.hpp"
+#include "render/template_store.hpp"
+#include "stof/stof.hpp"
+
+using namespace stof;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+const fusion::TemplateLibrary& templates() {
+  static const fusion::TemplateLibrary library = [] {
+    std::map<std::string, std::string> texts;
+    const auto store = render::TemplateStore::open({});
+    for (const auto& [path, file] : store.files()) {
+      texts.emplace(path, file.text);
+    }
+    return fusion::read_templates(texts);
+  }();
+  return library;
+}
+
+fusion::Lowered lowered(const Graph& graph) {
+  return fusion::lower(graph::normalise_but_attention(graph.ir()), templates(),
+                       base::shipped_profile("h200"));
+}
+
+}  // namespace
+
+TEST_CASE("a transformer layer") {
+  Graph graph("bert_layer");
+  const auto x = graph.input("x", {8, 512, 768}, DType::Float16);
+  const auto w = graph.weight("w_qkv", {2304, 768}, DType::Float16);
+  const auto b = graph.weight("b_qkv", {2304}, DType::Float16);
+  const auto w_o = graph.weight("w_o", {768, 768}, DType::Float16);
+  const auto b_o = graph.weight("b_o", {768}, DType::Float16);
+  const auto gamma = graph.weight("gamma", {768}, DType::Float16);
+  const auto beta = graph.weight("beta", {768}, DType::Float16);
+  const auto qkv = graph.linear(x, w, b);
+  const auto heads = graph.split_qkv(qkv, {.heads = 12, .kv_heads = 12});
+  const auto ctx = graph.merge_heads(
+      graph.attention(heads.q, heads.k, heads.v, {.mask = sliding_window(64, 64)}));
+  graph.output("y", graph.layer_norm(graph.add(graph.linear(ctx, w_o, b_o), x), gamma, beta));
+  const fusion::Lowered result = lowered(graph);
+  for (const auto& launch : result.program.launches) {
+    std::printf("%s: %s %ld\n", launch.label.c_str(), result.program.kernels[launch.kernel].c_str(),
+                launch.grid[0]);
+  }
+  for (const auto& spec : result.specs) {
+    std::printf("%s\n", spec.variables.dump(1).c_str());
+  }
+}
