@@ -1,0 +1,172 @@
+// Attention of one query row by one warp, over a list of keys. A key belongs to a group of lanes, which hold 16 bytes of
+// it each; a batch is 32 keys, one a lane.
+#pragma once
+
+#include "device/attention_softmax.cuh"
+#include "device/vector.cuh"
+#include "device/warp.cuh"
+
+namespace stof {
+
+constexpr int kHiddenKey = -1;
+
+// How rows of `Columns` elements lie over the lanes of a warp.
+template <typename T, int Columns>
+struct LaneRows {
+  static constexpr int kVector = 16 / sizeof(T);  // elements a lane
+  static constexpr int kVectors = Columns / kVector;
+  static constexpr int kLanes = kVectors > 16 ? 32 : kVectors > 8 ? 16 : kVectors > 4 ? 8 : kVectors > 2 ? 4 : kVectors;
+  static constexpr int kRounds = kLanes;                     // loads of a lane for a batch
+  static constexpr int kAtOnce = kRounds < 8 ? kRounds : 8;  // of them in flight, as far as registers go
+
+  // Key of the batch that this lane's group has in a round.
+  __device__ __forceinline__ static int slot(int lane, int round) { return lane / kLanes * kLanes + round; }
+
+  __device__ __forceinline__ static uint4 load(const T* rows, long long stride, int row, int lane) {
+    const int vector = lane % kLanes;
+    if (row == kHiddenKey || vector >= kVectors) return make_uint4(0, 0, 0, 0);
+    return __ldg(reinterpret_cast<const uint4*>(rows + row * stride) + vector);
+  }
+  // Rounds `first` to `first` + kAtOnce of a batch of which this lane knows one row.
+  __device__ __forceinline__ static void load_rounds(uint4 (&loaded)[kAtOnce], const T* rows, long long stride, int row,
+                                                     int first, int lane) {
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      loaded[i] = load(rows, stride, __shfl_sync(0xffffffffu, row, slot(lane, first + i)), lane);
+    }
+  }
+};
+
+template <typename T, int N>
+__device__ __forceinline__ void unpack(float (&values)[N], const uint4& loaded) {
+  load_floats(values, reinterpret_cast<const T*>(&loaded));
+}
+
+// Adds up N values over groups of N lanes at once: lane i of a group gets the sum of value i. It takes N - 1 exchanges
+// where sums one by one would take N log N.
+template <int N>
+__device__ __forceinline__ float transposed_sum(const float (&values)[N], int lane) {
+  if constexpr (N == 1) {
+    return values[0];
+  } else {
+    const bool is_upper = (lane & (N / 2)) != 0;
+    float halves[N / 2];
+#pragma unroll
+    for (int i = 0; i < N / 2; ++i) {
+      const float sent = is_upper ? values[i] : values[i + N / 2];
+      const float kept = is_upper ? values[i + N / 2] : values[i];
+      halves[i] = kept + __shfl_xor_sync(0xffffffffu, sent, N / 2);
+    }
+    return transposed_sum(halves, lane);
+  }
+}
+
+// q times each key of a batch; every lane gets the product of its own key.
+template <typename T, int HeadDim>
+__device__ __forceinline__ float batch_scores(const float (&q)[LaneRows<T, HeadDim>::kVector], const T* keys,
+                                              long long stride, int key, int lane) {
+  using Rows = LaneRows<T, HeadDim>;
+  float score = 0;
+#pragma unroll
+  for (int first = 0; first < Rows::kRounds; first += Rows::kAtOnce) {
+    uint4 loaded[Rows::kAtOnce];
+    Rows::load_rounds(loaded, keys, stride, key, first, lane);
+    float products[Rows::kAtOnce];
+#pragma unroll
+    for (int i = 0; i < Rows::kAtOnce; ++i) {
+      float values[Rows::kVector];
+      unpack<T>(values, loaded[i]);
+      products[i] = q[0] * values[0];
+#pragma unroll
+      for (int e = 1; e < Rows::kVector; ++e) products[i] = fmaf(q[e], values[e], products[i]);
+    }
+    float sum = transposed_sum(products, lane);
+#pragma unroll
+    for (int lanes = Rows::kAtOnce; lanes < Rows::kLanes; lanes *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, lanes);
+    if (lane % Rows::kLanes / Rows::kAtOnce == first / Rows::kAtOnce) score = sum;
+  }
+  return score;
+}
+
+// The state of a row: sums and outputs are relative to exp2(reference). Outputs are of this lane's columns and, like the
+// sum, of this lane's keys.
+template <typename T, int ValueDim>
+struct GatheredRow {
+  using Rows = LaneRows<T, ValueDim>;
+
+  float reference, sum;
+  float o[Rows::kVector];
+
+  __device__ __forceinline__ void clear() {
+    reference = minus_infinity();
+    sum = 0;
+#pragma unroll
+    for (float& x : o) x = 0;
+  }
+
+  __device__ __forceinline__ void follow(float to) {
+    const float factor = rescale_factor(reference, to, 1.0f);
+    reference = to;
+    sum *= factor;
+#pragma unroll
+    for (float& x : o) x *= factor;
+  }
+
+  // The probability of a score in units of log 2.
+  __device__ __forceinline__ float probability(float score) {
+    const float best = fmaxf(reference, warp_max(score));
+    if (best != reference) follow(best);
+    const float p = best == minus_infinity() ? 0.0f : exp2_approx(score - best);
+    sum += p;
+    return p;
+  }
+
+  // Adds the values of a batch; the first rounds were loaded ahead.
+  __device__ __forceinline__ void add_values(uint4 (&loaded)[Rows::kAtOnce], const T* values, long long stride, int key,
+                                             float p, int lane) {
+#pragma unroll
+    for (int first = 0; first < Rows::kRounds; first += Rows::kAtOnce) {
+      if (first > 0) Rows::load_rounds(loaded, values, stride, key, first, lane);
+#pragma unroll
+      for (int i = 0; i < Rows::kAtOnce; ++i) {
+        const float weight = __shfl_sync(0xffffffffu, p, Rows::slot(lane, first + i));
+        float x[Rows::kVector];
+        unpack<T>(x, loaded[i]);
+#pragma unroll
+        for (int e = 0; e < Rows::kVector; ++e) o[e] = fmaf(weight, x[e], o[e]);
+      }
+    }
+  }
+
+  // Sums over all keys, in every lane.
+  __device__ __forceinline__ void add_lanes() {
+    sum = warp_sum(sum);
+#pragma unroll
+    for (int lanes = Rows::kLanes; lanes < 32; lanes *= 2) {
+#pragma unroll
+      for (float& x : o) x += __shfl_xor_sync(0xffffffffu, x, lanes);
+    }
+  }
+
+  // Adds a part of the same row that another warp left in shared memory.
+  static constexpr int kFloats = ValueDim + 2;
+  __device__ __forceinline__ void leave(float* place, int lane) const {
+    if (lane == 0) place[0] = reference;
+    if (lane == 1) place[1] = sum;
+    if (lane < Rows::kVectors) {
+#pragma unroll
+      for (int e = 0; e < Rows::kVector; ++e) place[2 + lane * Rows::kVector + e] = o[e];
+    }
+  }
+  __device__ __forceinline__ void merge(const float* place, int lane) {
+    const float best = fmaxf(reference, place[0]);
+    const float factor = rescale_factor(place[0], best, 1.0f);
+    follow(best);
+    sum += factor * place[1];
+    const float* part = place + 2 + min(lane % Rows::kLanes, Rows::kVectors - 1) * Rows::kVector;
+#pragma unroll
+    for (int e = 0; e < Rows::kVector; ++e) o[e] += factor * part[e];
+  }
+};
+
+}  // namespace stof

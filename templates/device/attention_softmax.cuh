@@ -1,0 +1,145 @@
+// The online softmax of attention, on scores in the accumulator order of mma.m16n8k16.
+#pragma once
+
+#include "device/numeric.cuh"
+
+namespace stof {
+
+__device__ __forceinline__ float exp2_approx(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+__device__ __forceinline__ float minus_infinity() { return __int_as_float(0xff800000); }
+
+// Over the four lanes that share an accumulator row.
+__device__ __forceinline__ float quad_max(float x) {
+  x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
+  return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
+}
+__device__ __forceinline__ float quad_sum(float x) {
+  x += __shfl_xor_sync(0xffffffffu, x, 1);
+  return x + __shfl_xor_sync(0xffffffffu, x, 2);
+}
+
+// What the older parts of a row are multiplied by when its reference goes from `from` up to `to`. A row that has seen
+// no key yet has nothing to multiply, and -inf - -inf would be NaN.
+__device__ __forceinline__ float rescale_factor(float from, float to, float scale_log2) {
+  return to == minus_infinity() ? 1.0f : exp2_approx((from - to) * scale_log2);
+}
+
+// The state of the rows of a warp, one for each half of a row block. `reference` is a raw score: sums and outputs are
+// relative to exp2(reference * scale_log2).
+template <int RowBlocks>
+struct SoftmaxRows {
+  // The reference need not be the maximum: it follows only when a probability would pass 2^8, which half holds with the
+  // same precision as 1. So the outputs are rescaled once or twice a row and not for every tile.
+  static constexpr float kSlackLog2 = 8.0f;
+
+  float reference[RowBlocks][2];
+  float sum[RowBlocks][2];  // of this lane's columns
+
+  __device__ __forceinline__ void clear() {
+#pragma unroll
+    for (int i = 0; i < 2 * RowBlocks; ++i) {
+      reference[i / 2][i % 2] = minus_infinity();
+      sum[i / 2][i % 2] = 0;
+    }
+  }
+
+  // Raises the references to what the scores need, and brings `o` along.
+  template <int Scores, int Outputs>
+  __device__ __forceinline__ void raise(const float (&s)[RowBlocks][Scores], float (&o)[RowBlocks][Outputs],
+                                        float scale_log2) {
+    float best[RowBlocks][2];
+    bool is_passed = false;
+#pragma unroll
+    for (int i = 0; i < 2 * RowBlocks; ++i) {
+      best[i / 2][i % 2] = fmaxf(reference[i / 2][i % 2], row_max(s[i / 2], i % 2));
+      is_passed |= (best[i / 2][i % 2] - reference[i / 2][i % 2]) * scale_log2 > kSlackLog2;
+    }
+    if (__any_sync(0xffffffffu, is_passed)) follow(best, o, scale_log2);
+  }
+
+  // The logarithms of the probabilities that belong to the scores.
+  template <int Scores>
+  __device__ __forceinline__ void logarithms(float (&logs)[RowBlocks][Scores], const float (&s)[RowBlocks][Scores],
+                                             float scale_log2) const {
+#pragma unroll
+    for (int i = 0; i < RowBlocks * Scores; ++i) {
+      const float top = reference[i / Scores][i % 4 / 2];
+      const float offset = top == minus_infinity() ? 0.0f : top * scale_log2;
+      logs[i / Scores][i % Scores] = fmaf(s[i / Scores][i % Scores], scale_log2, -offset);
+    }
+  }
+
+  // Turns the logarithms of 16 keys into probabilities.
+  template <int Scores>
+  __device__ __forceinline__ void exponentiate(float (&p)[RowBlocks][Scores], int chunk) {
+#pragma unroll
+    for (int block = 0; block < RowBlocks; ++block) {
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        float& x = p[block][8 * chunk + i];
+        x = exp2_approx(x);
+        sum[block][i % 4 / 2] += x;
+      }
+    }
+  }
+
+  // Sums over all columns, in every lane.
+  __device__ __forceinline__ void add_lanes() {
+#pragma unroll
+    for (int i = 0; i < 2 * RowBlocks; ++i) sum[i / 2][i % 2] = quad_sum(sum[i / 2][i % 2]);
+  }
+
+  template <int Outputs>
+  __device__ __forceinline__ void follow(const float (&best)[RowBlocks][2], float (&o)[RowBlocks][Outputs],
+                                         float scale_log2) {
+#pragma unroll
+    for (int i = 0; i < 2 * RowBlocks; ++i) {
+      const int block = i / 2, half = i % 2;
+      const float factor = rescale_factor(reference[block][half], best[block][half], scale_log2);
+      reference[block][half] = best[block][half];
+      sum[block][half] *= factor;
+      scale_row(o[block], half, factor);
+    }
+  }
+
+  template <int Count>
+  __device__ __forceinline__ static void scale_row(float (&x)[Count], int half, float factor) {
+#pragma unroll
+    for (int i = 0; i < Count / 4; ++i) {
+      x[4 * i + 2 * half] *= factor;
+      x[4 * i + 2 * half + 1] *= factor;
+    }
+  }
+
+ private:
+  template <int Scores>
+  __device__ __forceinline__ static float row_max(const float (&s)[Scores], int half) {
+    float best = minus_infinity();
+#pragma unroll
+    for (int i = 0; i < Scores / 4; ++i) best = fmaxf(best, fmaxf(s[4 * i + 2 * half], s[4 * i + 2 * half + 1]));
+    return quad_max(best);
+  }
+};
+
+// The logarithm of the sum of exponentials of a row; -inf where it saw no key.
+__device__ __forceinline__ float log_sum(float reference, float sum, float scale_log2) {
+  constexpr float kLn2 = 0.6931471805599453f;
+  return sum > 0 ? (reference * scale_log2 + log2f(sum)) * kLn2 : minus_infinity();
+}
+
+// Of a row block, `valid` of whose rows exist.
+__device__ __forceinline__ void write_log_sums(float* lse, const float (&reference)[2], const float (&sum)[2],
+                                               float scale_log2, int valid, int lane) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int row = lane / 4 + 8 * half;
+    if (lane % 4 == 0 && row < valid) lse[row] = log_sum(reference[half], sum[half], scale_log2);
+  }
+}
+
+}  // namespace stof

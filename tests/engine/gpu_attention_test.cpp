@@ -1,0 +1,335 @@
+// Masked attention on a GPU against float64, over the named list of cases below.
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <mutex>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "base/parallel.hpp"
+#include "mask/evaluate.hpp"
+#include "stof/stof.hpp"
+
+using namespace stof;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+struct AttentionCase {
+  std::string name;
+  Mask mask;
+  DType dtype = DType::Float16;
+  std::int64_t batch = 1;
+  std::int64_t heads = 1;
+  std::int64_t kv_heads = 1;
+  std::int64_t q_len = 64;
+  std::int64_t kv_len = 64;
+  std::int64_t head_dim = 64;
+  std::int64_t value_dim = 64;
+  std::vector<std::int32_t> kv_lengths = {};
+
+  std::string text() const {
+    return fmt::format("{}:{}:{}:{}x{}:{}:{}:{}{}", name, batch, heads, q_len, kv_len, head_dim,
+                       value_dim, stof::name(dtype),
+                       heads == kv_heads ? "" : fmt::format(":kv{}", kv_heads));
+  }
+};
+
+constexpr double kTolerance16 = 1e-3;
+constexpr double kToleranceB16 = 6e-3;
+
+HostTensor random_normal(DType dtype, const std::vector<std::int64_t>& shape, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> draw;
+  HostTensor tensor(dtype, shape);
+  for (std::int64_t i = 0; i < tensor.element_count(); ++i) {
+    tensor.set(i, draw(generator));
+  }
+  return tensor;
+}
+
+HostTensor filled_with_nan(DType dtype, const std::vector<std::int64_t>& shape) {
+  HostTensor tensor(dtype, shape);
+  for (std::int64_t i = 0; i < tensor.element_count(); ++i) {
+    tensor.set(i, std::numeric_limits<double>::quiet_NaN());
+  }
+  return tensor;
+}
+
+struct Tensors {
+  HostTensor q, k, v, o, lse;
+};
+
+struct Row {
+  std::int64_t batch, head, query;
+};
+
+// At most `count` query rows: the first and last, and others at random.
+std::vector<Row> sampled_rows(const AttentionCase& of, std::int64_t count) {
+  std::vector<Row> rows;
+  std::mt19937 generator(7);
+  for (std::int64_t b = 0; b < of.batch; ++b) {
+    for (std::int64_t h = 0; h < of.heads; ++h) {
+      for (std::int64_t i = 0; i < std::min(count, of.q_len); ++i) {
+        const bool is_all = of.q_len <= count;
+        const auto drawn = static_cast<std::int64_t>(generator() % static_cast<unsigned>(of.q_len));
+        rows.push_back({b, h, is_all ? i : i == 0 ? 0 : i == 1 ? of.q_len - 1 : drawn});
+      }
+    }
+  }
+  return rows;
+}
+
+struct Error {
+  double output = 0;  // ||O - O64|| / ||O64||
+  double lse = 0;     // largest, relative to 1 + |lse|
+  bool has_nan = false;
+};
+
+Error error_of(const AttentionCase& of, const Tensors& tensors) {
+  mask::Evaluator mask(of.mask, {of.batch, of.heads, of.q_len, of.kv_len});
+  std::vector<std::uint64_t> words(static_cast<std::size_t>((of.kv_len + 63) / 64));
+  std::vector<double> scores(static_cast<std::size_t>(of.kv_len));
+  Error error;
+  double difference = 0;
+  double expected_norm = 0;
+  for (const Row& row : sampled_rows(of, 40)) {
+    mask.row({row.batch, row.head, row.query}, 0, words);
+    const std::int64_t kv_head = row.head / (of.heads / of.kv_heads);
+    const std::int64_t q_row = (row.batch * of.heads + row.head) * of.q_len + row.query;
+    const std::int64_t kv_row = (row.batch * of.kv_heads + kv_head) * of.kv_len;
+    const std::int64_t keys =
+        of.kv_lengths.empty() ? of.kv_len : of.kv_lengths[static_cast<std::size_t>(row.batch)];
+    double largest = -std::numeric_limits<double>::infinity();
+    for (std::int64_t key = 0; key < of.kv_len; ++key) {
+      double& score = scores[static_cast<std::size_t>(key)];
+      score = -std::numeric_limits<double>::infinity();
+      if (key < keys && (words[static_cast<std::size_t>(key / 64)] >> (key % 64) & 1) != 0) {
+        score = 0;
+        for (std::int64_t i = 0; i < of.head_dim; ++i) {
+          score += tensors.q.at(q_row * of.head_dim + i) *
+                   tensors.k.at((kv_row + key) * of.head_dim + i);
+        }
+        score /= std::sqrt(static_cast<double>(of.head_dim));
+        largest = std::max(largest, score);
+      }
+    }
+    std::vector<double> output(static_cast<std::size_t>(of.value_dim), 0.0);
+    double sum = 0;
+    for (std::int64_t key = 0; key < of.kv_len && std::isfinite(largest); ++key) {
+      const double weight = std::exp(scores[static_cast<std::size_t>(key)] - largest);
+      sum += weight;
+      for (std::int64_t i = 0; weight != 0 && i < of.value_dim; ++i) {
+        output[static_cast<std::size_t>(i)] +=
+            weight * tensors.v.at((kv_row + key) * of.value_dim + i);
+      }
+    }
+    for (std::int64_t i = 0; i < of.value_dim; ++i) {
+      const double expected = sum == 0 ? 0 : output[static_cast<std::size_t>(i)] / sum;
+      const double actual = tensors.o.at(q_row * of.value_dim + i);
+      error.has_nan = error.has_nan || std::isnan(actual);
+      difference += (actual - expected) * (actual - expected);
+      expected_norm += expected * expected;
+    }
+    const double lse = tensors.lse.at(q_row);
+    const double expected_lse = largest + std::log(sum);
+    if (sum == 0) {
+      error.has_nan = error.has_nan || !(std::isinf(lse) && lse < 0);
+    } else {
+      error.lse = std::max(error.lse, std::abs(lse - expected_lse) / (1 + std::abs(expected_lse)));
+      error.has_nan = error.has_nan || std::isnan(lse);
+    }
+  }
+  error.output = expected_norm == 0 ? std::sqrt(difference) : std::sqrt(difference / expected_norm);
+  return error;
+}
+
+// Runs twice, into outputs full of NaN, and says what is wrong, or nothing.
+std::string fault_of(const Engine& engine, const AttentionCase& of, unsigned seed) {
+  Graph graph("attention");
+  const auto q = graph.input("q", {of.batch, of.heads, of.q_len, of.head_dim}, of.dtype);
+  const auto k = graph.input("k", {of.batch, of.kv_heads, of.kv_len, of.head_dim}, of.dtype);
+  const auto v = graph.input("v", {of.batch, of.kv_heads, of.kv_len, of.value_dim}, of.dtype);
+  AttentionOptions options{.mask = of.mask};
+  if (!of.kv_lengths.empty()) {
+    options.kv_lengths = graph.input("kv_lengths", {of.batch}, DType::Int32);
+  }
+  const AttentionResult result = graph.attention_with_lse(q, k, v, options);
+  graph.output("o", result.output);
+  graph.output("lse", result.lse);
+  const Plan plan = engine.build(graph);
+
+  Tensors tensors{
+      random_normal(of.dtype, {of.batch, of.heads, of.q_len, of.head_dim}, seed),
+      random_normal(of.dtype, {of.batch, of.kv_heads, of.kv_len, of.head_dim}, seed + 1),
+      random_normal(of.dtype, {of.batch, of.kv_heads, of.kv_len, of.value_dim}, seed + 2),
+      filled_with_nan(of.dtype, {of.batch, of.heads, of.q_len, of.value_dim}),
+      filled_with_nan(DType::Float32, {of.batch, of.heads, of.q_len})};
+  std::vector<std::pair<std::string, Buffer>> buffers;
+  Bindings bindings;
+  const auto add = [&](const std::string& name, const TensorInfo& info, HostTensor& tensor) {
+    buffers.emplace_back(name, engine.allocate(info));
+    buffers.back().second.upload(tensor.view());
+    bindings.emplace(name, buffers.back().second);
+  };
+  add("q", plan.input("q"), tensors.q);
+  add("k", plan.input("k"), tensors.k);
+  add("v", plan.input("v"), tensors.v);
+  add("o", plan.output("o"), tensors.o);
+  add("lse", plan.output("lse"), tensors.lse);
+  if (!of.kv_lengths.empty()) {
+    HostTensor lengths(DType::Int32, {of.batch});
+    for (std::int64_t b = 0; b < of.batch; ++b) {
+      lengths.set(b, of.kv_lengths[static_cast<std::size_t>(b)]);
+    }
+    add("kv_lengths", plan.input("kv_lengths"), lengths);
+  }
+  Execution run = plan.bind(engine.load_weights(plan, std::span<const NamedTensor>()), bindings);
+  run.launch();
+  tensors.o = buffers[3].second.download();
+  tensors.lse = buffers[4].second.download();
+  run.launch();
+  const HostTensor again = buffers[3].second.download();
+
+  const double tolerance = of.dtype == DType::Float16 ? kTolerance16 : kToleranceB16;
+  const Error error = error_of(of, tensors);
+  if (error.has_nan || !(error.output <= tolerance) || !(error.lse <= 1e-4)) {
+    return fmt::format("{}: error {:.2e}, lse {:.2e}{}", of.text(), error.output, error.lse,
+                       error.has_nan ? ", NaN or a wrong empty row" : "");
+  }
+  if (!std::ranges::equal(again.bytes(), tensors.o.bytes())) {
+    return of.text() + ": a second run gives other bits";
+  }
+  return {};
+}
+
+// All cases, several at a time; the faults, each on a line.
+std::string faults_of(const std::vector<AttentionCase>& cases) {
+  const Engine engine({.backend = Backend::Gpu, .cache_dir = ""});
+  std::mutex mutex;
+  std::string faults;
+  int count = 0;
+  base::parallel_for(static_cast<std::int64_t>(cases.size()), [&](std::int64_t i) {
+    std::string fault;
+    try {
+      fault = fault_of(engine, cases[static_cast<std::size_t>(i)], static_cast<unsigned>(3 * i));
+    } catch (const std::exception& error) {
+      fault = cases[static_cast<std::size_t>(i)].text() + ": " + error.what();
+    }
+    const std::scoped_lock lock(mutex);
+    if (!fault.empty() && ++count <= 40) {
+      faults += fault + "\n";
+    }
+  });
+  return count == 0 ? "" : fmt::format("{}{} of {} cases fail", faults, count, cases.size());
+}
+
+// Mask families for n queries and keys, as `families` lists them.
+constexpr int kFamilies = 11;
+
+std::pair<std::string, Mask> family(int i, std::int64_t n) {
+  const std::int64_t window = std::max<std::int64_t>(1, std::llround(std::sqrt(n)));
+  switch (i) {
+    case 0:
+      return {"full", Mask()};
+    case 1:
+      return {"causal", causal()};
+    case 2:
+      return {"sliding", sliding_window(window, window)};
+    case 3:
+      return {"causal_window", causal() && sliding_window(window, 0)};
+    case 4:
+      return {"dilated", dilated(8, 8, 3)};
+    case 5:
+      return {"longformer", longformer(window, 4)};
+    case 6:
+      return {"bigbird", bigbird(16, 1, 1, 2, 11)};
+    case 7:
+      return {"strided", strided(7)};
+    case 8:
+      return {"prefix", prefix(n / 3 + 1)};
+    case 9:
+      return {"random", random_tokens(0.01, 5) || Mask(query_position() == key_position())};
+    default:
+      return {"hole", Mask(query_position() % 5 != 3 && key_position() <= query_position())};
+  }
+}
+
+}  // namespace
+
+TEST_CASE("ten mask families, both dtypes, head dims and lengths") {
+  std::vector<AttentionCase> cases;
+  for (int i = 0; i < kFamilies; ++i) {
+    for (const DType dtype : {DType::Float16, DType::BFloat16}) {
+      for (const std::int64_t head_dim : {32, 64, 72, 128, 256}) {
+        for (const std::int64_t n : {1, 17, 63, 64, 65, 129, 1000, 4096}) {
+          const auto [name, mask] = family(i, n);
+          cases.push_back({.name = name,
+                           .mask = mask,
+                           .dtype = dtype,
+                           .heads = n <= 1000 ? 2 : 1,
+                           .kv_heads = 1,
+                           .q_len = n,
+                           .kv_len = n,
+                           .head_dim = head_dim,
+                           .value_dim = head_dim});
+        }
+      }
+    }
+  }
+  CHECK(faults_of(cases) == "");
+}
+
+TEST_CASE("grouped heads, ragged batches, other value widths, queries and keys of other lengths") {
+  std::vector<AttentionCase> cases;
+  for (int i = 0; i < kFamilies; ++i) {
+    const auto [name, mask] = family(i, 200);
+    for (const DType dtype : {DType::Float16, DType::BFloat16}) {
+      cases.push_back({name, mask, dtype, 2, 8, 2, 200, 200, 64, 64});
+      cases.push_back({name, mask, dtype, 3, 4, 4, 200, 200, 64, 64, {1, 137, 200}});
+      cases.push_back({name, mask, dtype, 2, 2, 1, 200, 200, 128, 64});
+      cases.push_back({name, mask, dtype, 1, 2, 2, 70, 333, 40, 104});
+      cases.push_back({name, mask, dtype, 1, 2, 2, 333, 70, 96, 96});
+    }
+  }
+  const Mask per_head = query_position() - key_position() < 8 * (head_index() + 1) && causal();
+  const Mask per_batch = key_position() < 50 * (batch_index() + 1);
+  cases.push_back({"per_head", per_head, DType::Float16, 2, 4, 4, 300, 300, 64, 64});
+  cases.push_back({"per_batch", per_batch, DType::Float16, 3, 4, 2, 300, 300, 64, 64});
+  cases.push_back({"per_both", per_head && per_batch, DType::BFloat16, 3, 4, 4, 300, 300, 64, 64});
+  CHECK(faults_of(cases) == "");
+}
+
+TEST_CASE("random draws of mask, shape and head dim") {
+  std::mt19937 generator(20);
+  const auto draw = [&](std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(generator);
+  };
+  constexpr int kDraws = 2000;
+  constexpr std::array<std::int64_t, 8> kDims = {8, 16, 32, 64, 80, 96, 128, 256};
+  std::vector<AttentionCase> cases;
+  for (int i = 0; i < kDraws; ++i) {
+    const std::int64_t group = draw(1, 3);
+    const std::int64_t kv_heads = draw(1, 2);
+    const std::int64_t q_len = draw(1, 600);
+    const auto [name, mask] = family(static_cast<int>(draw(0, kFamilies - 1)), q_len);
+    const std::int64_t head_dim = kDims[static_cast<std::size_t>(draw(0, 7))];
+    cases.push_back({.name = name,
+                     .mask = mask,
+                     .dtype = draw(0, 1) == 0 ? DType::Float16 : DType::BFloat16,
+                     .batch = draw(1, 2),
+                     .heads = kv_heads * group,
+                     .kv_heads = kv_heads,
+                     .q_len = q_len,
+                     .kv_len = draw(0, 3) == 0 ? draw(1, 600) : q_len,
+                     .head_dim = head_dim,
+                     .value_dim = head_dim});
+  }
+  CHECK(faults_of(cases) == "");
+}
