@@ -15,6 +15,23 @@ cudaFuncAttributes Kernel::attributes() const {
   return attributes;
 }
 
+std::vector<std::size_t> Kernel::argument_sizes() const {
+  std::vector<std::size_t> sizes;
+  while (true) {
+    std::size_t offset = 0;
+    std::size_t size = 0;
+    const cudaError_t status =
+        cudaFuncGetParamInfo(static_cast<const void*>(kernel_), sizes.size(), &offset, &size);
+    if (status ==
+        cudaErrorInvalidValue) {  // there is none at this index: there is no other way to know
+      cudaGetLastError();         // not the error of whoever asks next
+      return sizes;
+    }
+    check(status, "cudaFuncGetParamInfo");
+    sizes.push_back(size);
+  }
+}
+
 void Kernel::allow_dynamic_shared_bytes(std::size_t size_bytes) const {
   STOF_CUDA(cudaFuncSetAttribute(static_cast<const void*>(kernel_),
                                  cudaFuncAttributeMaxDynamicSharedMemorySize,

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -26,6 +27,8 @@ class Kernel {
 
   cudaKernel_t get() const { return kernel_; }
   cudaFuncAttributes attributes() const;
+  // Of each parameter, in bytes.
+  std::vector<std::size_t> argument_sizes() const;
 
   // Above 48 KB a kernel gets dynamic shared memory only as much as this has set before.
   void allow_dynamic_shared_bytes(std::size_t size_bytes) const;

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <variant>
+
+#include "kernel/program.hpp"
+
+namespace stof::execute {
+
+// The value of an argument as a kernel reads it: its first argument_bytes() bytes.
+using ArgumentSlot = std::uint64_t;
+
+inline bool is_pointer(const kernel::LaunchArgument& argument) {
+  return std::holds_alternative<std::nullptr_t>(argument) ||
+         std::holds_alternative<kernel::Location>(argument);
+}
+
+inline std::size_t argument_bytes(const kernel::LaunchArgument& argument) {
+  return is_pointer(argument)
+             ? sizeof(void*)
+             : std::visit([](const auto& value) { return sizeof(value); }, argument);
+}
+
+// Of a number; 0, the null pointer, for a pointer.
+inline ArgumentSlot to_slot(const kernel::LaunchArgument& argument) {
+  ArgumentSlot slot = 0;
+  if (!is_pointer(argument)) {
+    std::visit([&slot](const auto& value) { std::memcpy(&slot, &value, sizeof(value)); }, argument);
+  }
+  return slot;
+}
+
+inline ArgumentSlot to_slot(const void* pointer) {
+  ArgumentSlot slot = 0;
+  static_assert(sizeof(slot) == sizeof(pointer));
+  std::memcpy(&slot, &pointer, sizeof(pointer));
+  return slot;
+}
+
+}  // namespace stof::execute

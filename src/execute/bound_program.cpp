@@ -1,0 +1,156 @@
+#include "execute/bound_program.hpp"
+
+#include <cstdint>
+#include <utility>
+#include <variant>
+
+#include "base/check.hpp"
+#include "cuda/device_scope.hpp"
+
+namespace stof::execute {
+
+using kernel::LaunchArgument;
+using kernel::LaunchRecord;
+using kernel::Location;
+using kernel::MemorySpace;
+
+namespace {
+
+static_assert(static_cast<int>(MemorySpace::Input) == 0 &&
+              static_cast<int>(MemorySpace::Output) == 1 &&
+              static_cast<int>(MemorySpace::Weight) == 2);
+
+dim3 to_dim3(const std::array<std::int64_t, 3>& extents) {
+  return {static_cast<unsigned>(extents[0]), static_cast<unsigned>(extents[1]),
+          static_cast<unsigned>(extents[2])};
+}
+
+cuda::LaunchConfig config_of(const LaunchRecord& record) {
+  return {.grid = to_dim3(record.grid),
+          .block = to_dim3(record.block),
+          .cluster = to_dim3(record.cluster),
+          .dynamic_shared_bytes = static_cast<std::size_t>(record.shared_bytes),
+          .is_programmatic = record.is_programmatic};
+}
+
+std::byte* advance(void* pointer, std::int64_t offset_bytes) {
+  return static_cast<std::byte*>(pointer) + offset_bytes;
+}
+
+}  // namespace
+
+BoundProgram::BoundProgram(std::shared_ptr<const DeviceProgram> program, const Pointers& pointers,
+                           void* workspace)
+    : program_(std::move(program)), workspace_(static_cast<std::byte*>(workspace)) {
+  const cuda::DeviceScope scope(program_->device());
+  make_workspace();
+  make_slots(pointers);
+  make_launches();
+  set_slots(MemorySpace::Input, pointers.inputs);
+  set_slots(MemorySpace::Output, pointers.outputs);
+  set_slots(MemorySpace::Weight, pointers.weights);
+  if (!launches_.empty()) {
+    graph_.emplace(launches_);
+  }
+}
+
+void BoundProgram::make_workspace() {
+  const ArenaLayout& arena = program_->arena();
+  if (workspace_ == nullptr && arena.size_bytes > 0) {
+    own_workspace_.emplace(static_cast<std::size_t>(arena.size_bytes));
+    workspace_ = own_workspace_->data();
+  }
+  STOF_CHECK(reinterpret_cast<std::uintptr_t>(workspace_) % kArenaAlignment == 0)
+      << "program: the workspace is not aligned to " << kArenaAlignment << " bytes";
+  if (arena.zero_bytes > 0) {
+    STOF_CUDA(cudaMemset(workspace_, 0, static_cast<std::size_t>(arena.zero_bytes)));
+    STOF_CUDA(cudaDeviceSynchronize());  // streams of the caller do not wait for the default one
+  }
+}
+
+void BoundProgram::make_slots(const Pointers& pointers) {
+  uses_[0].resize(pointers.inputs.size());
+  uses_[1].resize(pointers.outputs.size());
+  uses_[2].resize(pointers.weights.size());
+  for (std::size_t launch = 0; launch < program_->launches().size(); ++launch) {
+    for (const LaunchArgument& argument : program_->launches()[launch].arguments) {
+      if (const auto* location = std::get_if<Location>(&argument)) {
+        add_pointer(*location, launch);
+      } else {
+        slots_.push_back(to_slot(argument));
+      }
+    }
+  }
+}
+
+void BoundProgram::add_pointer(const Location& location, std::size_t launch) {
+  if (location.space == MemorySpace::Constant) {
+    slots_.push_back(to_slot(program_->constant(location.index) + location.offset_bytes));
+    return;
+  }
+  const auto index = static_cast<std::size_t>(location.index);
+  if (location.space == MemorySpace::Arena) {
+    slots_.push_back(
+        to_slot(workspace_ + program_->arena().offsets[index] + location.offset_bytes));
+    return;
+  }
+  Uses& uses = uses_.at(static_cast<std::size_t>(location.space));
+  STOF_CHECK(index < uses.size()) << "program: launch " << launch << " reads tensor " << index
+                                  << " of " << uses.size();
+  uses[index].push_back(
+      {.launch = launch, .slot = slots_.size(), .offset_bytes = location.offset_bytes});
+  slots_.push_back(0);
+}
+
+void BoundProgram::make_launches() {
+  arguments_.reserve(slots_.size());
+  for (ArgumentSlot& slot : slots_) {
+    arguments_.push_back(&slot);
+  }
+  std::span<void* const> rest = arguments_;
+  for (const LaunchRecord& record : program_->launches()) {
+    launches_.push_back({.kernel = program_->kernel(record.kernel),
+                         .config = config_of(record),
+                         .arguments = rest.first(record.arguments.size())});
+    rest = rest.subspan(record.arguments.size());
+  }
+}
+
+void BoundProgram::set_slots(MemorySpace space, std::span<void* const> pointers) {
+  for (std::size_t i = 0; i < pointers.size(); ++i) {
+    for (const Use& use : uses_.at(static_cast<std::size_t>(space))[i]) {
+      slots_[use.slot] = to_slot(advance(pointers[i], use.offset_bytes));
+    }
+  }
+}
+
+void BoundProgram::set(MemorySpace space, int index, void* pointer) {
+  const cuda::DeviceScope scope(program_->device());
+  const std::vector<Use>& uses =
+      uses_.at(static_cast<std::size_t>(space)).at(static_cast<std::size_t>(index));
+  for (const Use& use : uses) {
+    slots_[use.slot] = to_slot(advance(pointer, use.offset_bytes));
+  }
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    const std::size_t launch = uses[i].launch;
+    if (i == 0 || uses[i - 1].launch != launch) {
+      graph_->set_arguments(launch, launches_[launch]);
+    }
+  }
+}
+
+void BoundProgram::launch(cudaStream_t stream) const {
+  if (!graph_) {
+    return;
+  }
+  const cuda::DeviceScope scope(program_->device());
+  if (!cuda::is_capturing(stream)) {
+    graph_->launch(stream);
+    return;
+  }
+  for (const cuda::KernelLaunch& launch : launches_) {
+    launch.kernel.launch(launch.config, launch.arguments, stream);
+  }
+}
+
+}  // namespace stof::execute

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+
+#include "cuda/device_array.hpp"
+#include "cuda/kernel_graph.hpp"
+#include "execute/argument.hpp"
+#include "execute/device_program.hpp"
+
+namespace stof::execute {
+
+// Device memory of a program, by the indices of kernel::Location.
+struct Pointers {
+  std::span<void* const> inputs;
+  std::span<void* const> outputs;
+  std::span<void* const> weights;
+};
+
+// A program with the addresses of its memory, as one CUDA graph. From one thread at a time; all
+// throw CudaError.
+class BoundProgram {
+ public:
+  // `workspace` has program->arena().size_bytes, is aligned to kArenaAlignment and belongs to this
+  // program as long as it lives; null: it has its own.
+  BoundProgram(std::shared_ptr<const DeviceProgram> program, const Pointers& pointers,
+               void* workspace = nullptr);
+
+  // Another pointer for an input, output or weight, from the next launch on. Only the launches that
+  // take it are changed, and nothing is captured again.
+  void set(kernel::MemorySpace space, int index, void* pointer);
+
+  // One graph launch; into a stream that is being captured, the kernels themselves. Nothing is
+  // allocated.
+  void launch(cudaStream_t stream) const;
+
+  const DeviceProgram& program() const { return *program_; }
+
+ private:
+  // An argument that is a pointer into a tensor.
+  struct Use {
+    std::size_t launch = 0;
+    std::size_t slot = 0;
+    std::int64_t offset_bytes = 0;
+  };
+  using Uses = std::vector<std::vector<Use>>;  // by index, in order of launch
+
+  void make_workspace();
+  void make_slots(const Pointers& pointers);
+  void add_pointer(const kernel::Location& location, std::size_t launch);
+  void make_launches();
+  void set_slots(kernel::MemorySpace space, std::span<void* const> pointers);
+
+  std::shared_ptr<const DeviceProgram> program_;
+  std::optional<cuda::DeviceArray<std::byte>> own_workspace_;
+  std::byte* workspace_ = nullptr;
+  std::vector<ArgumentSlot> slots_;  // of all launches
+  std::vector<void*> arguments_;     // one a slot, pointing to it
+  std::vector<cuda::KernelLaunch> launches_;
+  std::array<Uses, 3> uses_;  // of inputs, outputs and weights
+  std::optional<cuda::KernelGraph> graph_;
+};
+
+}  // namespace stof::execute
