@@ -23,7 +23,14 @@ constexpr std::size_t kMaxEntryBytes = 64 << 20;
 constexpr std::size_t kMaxBadFiles = 16;
 
 std::string_view folder_name(EntryKind kind) {
-  return kind == EntryKind::Kernel ? "kernels" : "plans";
+  switch (kind) {
+    case EntryKind::Kernel:
+      return "kernels";
+    case EntryKind::Plan:
+      return "plans";
+    default:
+      return "renderings";
+  }
 }
 
 void keep_newest(const fs::path& folder, std::size_t count) {

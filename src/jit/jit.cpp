@@ -62,11 +62,11 @@ struct Jit::Batch {
 Jit::Jit(Cache& cache, const compile::Compiler& compiler, JitOptions options)
     : cache_(cache), compiler_(compiler), options_(std::move(options)) {}
 
-std::optional<Kernel> Jit::find(const base::Digest& digest) {
+std::optional<Kernel> Jit::find(const base::Digest& digest, const std::string& source) {
   const std::optional<Cache::Hit> hit = cache_.find(EntryKind::Kernel, digest);
   std::optional<Kernel> kernel = hit ? to_kernel(*hit) : std::nullopt;
   if (kernel) {
-    report({.kernel = digest, .source = {}, .what = HitEvent{kernel->layer}});
+    report({.kernel = digest, .source = source, .what = HitEvent{kernel->layer}});
   }
   return kernel;
 }

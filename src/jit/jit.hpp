@@ -46,7 +46,8 @@ class Jit {
   Jit(cache::Cache& cache, const compile::Compiler& compiler, JitOptions options = {});
 
   // A kernel that was compiled before, by the digest of its key; asks no compiler for anything.
-  std::optional<Kernel> find(const base::Digest& digest);
+  // `source` is for the event alone.
+  std::optional<Kernel> find(const base::Digest& digest, const std::string& source = {});
 
   // Throws what Compiler::inputs() and compile() throw; a CompileError is remembered as long as
   // the cache lives. Throws CacheError where it may not compile.

@@ -181,6 +181,15 @@ std::shared_ptr<const DeviceProgram> load(const Program& program) {
   return std::make_shared<const DeviceProgram>(0, program, cubins);
 }
 
+std::string fault(const Program& program) {
+  try {
+    load(program);
+  } catch (const stof::InternalError& error) {
+    return error.what();
+  }
+  return "none";
+}
+
 // A program of three launches with all that it needs.
 struct Bound {
   explicit Bound(void* workspace = nullptr)
@@ -293,14 +302,10 @@ TEST_CASE("a program without launches is one") {
 TEST_CASE("arguments that are not those of the kernel are found before it runs") {
   Program program = three_launches();
   program.launches[2].arguments.pop_back();
-  CHECK_THROWS_WITH_AS(load(program),
-                       "program: launch 'finish' has 4 arguments, its kernel takes 5",
-                       stof::InternalError);
+  CHECK(fault(program).ends_with("launch 'finish' has 4 arguments, its kernel takes 5"));
   program = three_launches();
   program.launches[1].arguments[4] = std::int32_t{kCount};
-  CHECK_THROWS_WITH_AS(load(program),
-                       "program: argument 4 of launch 'reverse' has 4 bytes, its kernel takes 8",
-                       stof::InternalError);
+  CHECK(fault(program).ends_with("argument 4 of launch 'reverse' has 4 bytes, its kernel takes 8"));
 }
 
 TEST_CASE("a launch takes some time") {
