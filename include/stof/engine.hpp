@@ -22,6 +22,8 @@ namespace engine {
 struct PlanData;
 struct WeightsData;
 struct ExecutionData;
+class GpuBackend;
+class Memory;
 }  // namespace engine
 
 // One line for a bug report: the version, the number of embedded templates, and the GPUs that this
@@ -35,27 +37,35 @@ struct TensorInfo {
   DType dtype = DType::Float32;
 };
 
-// Contiguous memory of the backend, owned. Moves, does not copy.
+// Contiguous memory of the host or a GPU, owned. Moves, does not copy.
 class Buffer {
  public:
+  // On the host, zeroed. Throws GraphError on a bad shape.
   Buffer(DType dtype, std::vector<std::int64_t> shape);
+  Buffer(DType dtype, std::vector<std::int64_t> shape, std::unique_ptr<engine::Memory> memory);
+  Buffer(Buffer&& other) noexcept;
+  Buffer& operator=(Buffer&& other) noexcept;
+  ~Buffer();
 
-  DType dtype() const { return tensor_.dtype(); }
-  const std::vector<std::int64_t>& shape() const { return tensor_.shape(); }
+  DType dtype() const { return dtype_; }
+  const std::vector<std::int64_t>& shape() const { return shape_; }
 
-  // Copies a host tensor of the same shape in; floats are rounded to this dtype. Throws GraphError.
+  // Copies a host tensor of the same shape in, after everything launched on the buffer has
+  // finished; floats are rounded to this dtype. Throws GraphError.
   void upload(const TensorView& host);
   // As many floats as the buffer has elements, row-major; each is rounded to this dtype.
   void upload(std::span<const float> values);
   // Copies out, after everything launched on it has finished.
-  HostTensor download() const { return tensor_; }
+  HostTensor download() const;
   std::vector<float> download_floats() const;
 
-  TensorView view() { return tensor_.view(); }
-  operator TensorView() { return view(); }  // NOLINT(google-explicit-constructor): {{"x", x_dev}}
+  TensorView view() const;
+  operator TensorView() const { return view(); }  // NOLINT(google-explicit-constructor): {{"x", x}}
 
  private:
-  HostTensor tensor_;
+  DType dtype_;
+  std::vector<std::int64_t> shape_;
+  std::unique_ptr<engine::Memory> memory_;
 };
 
 // Weights of a plan as the backend wants them. Copies share them, and they may outlive the engine.
@@ -72,6 +82,9 @@ using Bindings = std::map<std::string, TensorView>;
 
 struct BindOptions {
   DimValues dims = {};  // a value for every symbolic dim of the graph
+  // Device memory of Plan::workspace_bytes(dims), aligned to 256 bytes, that nothing else uses as
+  // long as the execution lives. Null: the execution has its own.
+  void* workspace = nullptr;
 };
 
 // A plan whose memory is bound: launch it as often as you like, from one thread at a time. It keeps
@@ -83,9 +96,11 @@ class Execution {
   Execution& operator=(Execution&& other) noexcept;
   ~Execution();
 
-  // Replaces a bound view by one of the same dtype and shape. Throws GraphError.
+  // Replaces a bound view by one of the same dtype and shape, from the next launch on. Throws
+  // GraphError.
   void set(const std::string& name, const TensorView& view);
-  // Runs. The reference backend has finished when this returns, and ignores the stream.
+  // Runs: on the GPU one launch of a CUDA graph, or its kernels where the stream is being captured.
+  // The reference backend has finished when this returns, and ignores the stream.
   void launch(CUstream_st* stream = nullptr);
 
  private:
@@ -103,13 +118,17 @@ class Plan {
   const TensorInfo& input(const std::string& name) const;   // throws GraphError: no such input
   const TensorInfo& output(const std::string& name) const;  // throws GraphError: no such output
 
-  // Every input and output by name, in the dtype and shape of the plan; strided views are welcome.
-  // Throws GraphError.
+  // Every input and output by name, in the dtype and shape of the plan. On the reference backend
+  // they lie on the host and may be strided; on a GPU they lie there, contiguous and aligned to 16
+  // bytes. Throws GraphError; on a GPU also what Engine::build throws, for dims that are new to it.
   Execution bind(const Weights& weights, const Bindings& tensors,
                  const BindOptions& options = {}) const;
 
-  // What runs, in order, for people.
-  std::string explain() const;
+  // Device memory that an execution needs beside its tensors. Throws as bind.
+  std::int64_t workspace_bytes(const DimValues& dims = {}) const;
+
+  // What runs, in order, for people; with no dims, at the largest ones.
+  std::string explain(const DimValues& dims = {}) const;
 
   const engine::PlanData& data() const { return *data_; }
 
@@ -120,11 +139,16 @@ class Plan {
 // Turns graphs into plans for one device. Safe to use from several threads.
 class Engine {
  public:
+  // Throws CudaError where there is no GPU for Backend::Gpu, TemplateError for a template that is
+  // wrong, GraphError for a bad option.
   explicit Engine(EngineOptions options = {});
 
   const EngineOptions& options() const { return options_; }
+  Backend backend() const;  // that runs the plans: Gpu or Reference
 
-  // Throws GraphError where the graph has no output, or an output that is called like an input.
+  // Throws GraphError where the graph has no output, an output that is called like an input, or an
+  // operator that no template takes; TemplateError, CompileError and CudaError where kernels cannot
+  // be made, CacheError where they may not, CancelledError after a stop.
   Plan build(const Graph& graph) const;
 
   // Takes the weights of the plan by name out of a safetensors file, or out of the caller's
@@ -138,6 +162,7 @@ class Engine {
 
  private:
   EngineOptions options_;
+  std::shared_ptr<const engine::GpuBackend> gpu_;  // shared with the plans; null for Reference
 };
 
 }  // namespace stof

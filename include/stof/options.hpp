@@ -1,6 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
 
 #include "stof/precision.hpp"
 
@@ -8,12 +14,52 @@ namespace stof {
 
 // What runs a plan.
 enum class Backend : std::uint8_t {
+  Gpu,        // one GPU; an error says why there is none
+  Auto,       // Gpu where this process may use one, else Reference
   Reference,  // the CPU, exactly: for tests, and for machines without a GPU
 };
 
+// Whether kernels that are not in the cache are compiled.
+enum class JitMode : std::uint8_t {
+  On,
+  Off,       // no: they are a CacheError
+  ReadOnly,  // yes, but they are not written to the disk
+};
+
+// A step of the engine, for people who wait for it.
+struct Event {
+  // "fallback", "lower", "cache", "wait", "compile" (which begins), "compiled"
+  std::string stage;
+  std::string name;         // of the graph or the template
+  double milliseconds = 0;  // that it took; 0 where it has not ended or is none
+  std::string detail;       // "registers 168, spills 0 bytes"
+};
+
+// One line on stderr, for EngineOptions::on_event.
+void print_progress(const Event& event);
+
 struct EngineOptions {
-  Backend backend = Backend::Reference;
+  Backend backend = Backend::Gpu;
   Precision precision = Precision::Model;  // of the reference backend
+  int device = 0;                          // as the CUDA runtime counts them
+
+  // Builds for this target, such as "sm_90a", on a machine that needs no GPU, to fill a cache; such
+  // plans cannot be bound. Empty: for the device.
+  std::string target = {};
+  // What the target is taken to be, by short name: "h200". Empty: one that has this target.
+  std::string device_profile = {};
+
+  // Folders of templates. They stand in for those of STOF_TEMPLATE_DIRS, and these for the embedded
+  // ones.
+  std::vector<std::filesystem::path> template_dirs = {};
+  // Where kernels are kept. Nothing: where the environment says; an empty path: in memory alone.
+  std::optional<std::filesystem::path> cache_dir = {};
+  JitMode jit = JitMode::On;
+
+  // Called from any thread, one call at a time. What it throws ends the build.
+  std::function<void(const Event&)> on_event = {};
+  // A stop ends builds with CancelledError.
+  std::stop_token stop_token = {};
 };
 
 }  // namespace stof

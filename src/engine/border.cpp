@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "execute/arena.hpp"
 #include "stof/error.hpp"
 
 namespace stof::engine {
@@ -27,21 +29,51 @@ std::string list_names(const std::vector<TensorInfo>& tensors) {
   return text.empty() ? "none" : text;
 }
 
-void check_view(std::string_view call, std::string_view kind, const TensorInfo& info,
-                const TensorView& view, const DimValues& dims) {
-  const std::vector<std::int64_t> shape = info.shape.sizes(dims);
-  if (view.location != Location::Host) {
+namespace {
+
+// What kernels rely on.
+void check_device_layout(std::string_view call, std::string_view kind, const std::string& name,
+                         const TensorView& view, bool is_contiguous) {
+  constexpr std::uintptr_t kAlignment = 16;
+  if (!is_contiguous) {
     throw GraphError(
-        fmt::format("{}: {} '{}' lies on a device, the reference backend reads the host", call,
-                    kind, info.name));
+        fmt::format("{}: {} '{}' has strides [{}], the GPU backend takes contiguous tensors", call,
+                    kind, name, fmt::join(view.strides, ", ")));
+  }
+  if (reinterpret_cast<std::uintptr_t>(view.data) % kAlignment != 0) {
+    throw GraphError(fmt::format("{}: {} '{}' is at {}, the GPU backend takes multiples of {}",
+                                 call, kind, name, view.data, kAlignment));
+  }
+}
+
+}  // namespace
+
+void check_view(std::string_view call, std::string_view kind, const TensorInfo& info,
+                const TensorView& view, const DimValues& dims, Location where) {
+  const std::vector<std::int64_t> shape = info.shape.sizes(dims);
+  if (view.location != where) {
+    throw GraphError(fmt::format(
+        "{}: {} '{}' lies on {}", call, kind, info.name,
+        where == Location::Host ? "a device, the reference backend reads the host"
+                                : "the host, the GPU backend reads its device (Engine::allocate)"));
   }
   if (view.dtype != info.dtype || view.shape != shape) {
     throw GraphError(fmt::format("{}: {} '{}' is {}, the plan takes {}", call, kind, info.name,
                                  describe(view.dtype, view.shape), describe(info.dtype, shape)));
   }
-  view.is_contiguous();  // throws where the strides are none
+  const bool is_contiguous = view.is_contiguous();  // throws where the strides are none
+  if (where == Location::Device) {
+    check_device_layout(call, kind, info.name, view, is_contiguous);
+  }
   if (view.data == nullptr && view.element_count() > 0) {
     throw GraphError(fmt::format("{}: {} '{}' is a null pointer", call, kind, info.name));
+  }
+}
+
+void check_workspace(const void* workspace) {
+  if (reinterpret_cast<std::uintptr_t>(workspace) % execute::kArenaAlignment != 0) {
+    throw GraphError(fmt::format("bind: the workspace is at {}, not at a multiple of {}", workspace,
+                                 execute::kArenaAlignment));
   }
 }
 

@@ -4,50 +4,33 @@
 #include <utility>
 
 #include "engine/data.hpp"
-#include "graph/ir.hpp"
-#include "stof/error.hpp"
+#include "engine/gpu_backend.hpp"
+#include "engine/memory.hpp"
+#include "graph/normalise.hpp"
 
 namespace stof {
 
-namespace {
+Engine::Engine(EngineOptions options)
+    : options_(std::move(options)), gpu_(engine::open_backend(options_)) {}
 
-TensorInfo info(const graph::Value& value) {
-  return {.name = value.name, .shape = value.shape, .dtype = value.dtype};
+Backend Engine::backend() const {
+  return gpu_ ? Backend::Gpu : Backend::Reference;
 }
 
-}  // namespace
-
-Engine::Engine(EngineOptions options) : options_(options) {}
-
 Plan Engine::build(const Graph& graph) const {
-  const graph::Ir& ir = graph.ir();
-  if (ir.outputs.empty()) {
-    throw GraphError("build: graph '" + graph.name() + "' has no output");
-  }
-  auto plan = std::make_shared<engine::PlanData>();
-  plan->graph = graph;
-  plan->options = options_;
-  for (const auto& value : ir.values) {
-    if (value->role == graph::ValueRole::Input) {
-      plan->inputs.push_back(info(*value));
-    } else if (value->role == graph::ValueRole::Weight) {
-      plan->weights.push_back(info(*value));
-    }
-  }
-  for (const graph::Output& output : ir.outputs) {
-    plan->outputs.push_back(info(*ir.values[static_cast<std::size_t>(output.value)]));
-    plan->outputs.back().name = output.name;
-    for (const TensorInfo& input : plan->inputs) {
-      if (input.name == output.name) {
-        throw GraphError("build: '" + output.name + "' is both an input and an output");
-      }
-    }
+  std::shared_ptr<engine::PlanData> plan = engine::describe_plan(graph, options_);
+  if (gpu_) {
+    graph::Ir primitive = graph::normalise(graph.ir());
+    // Lowers to launches of template kernels, renders and compiles what no cache holds; for a graph
+    // with symbolic dims at the largest ones, and again for others when they are bound.
+    plan->gpu = std::make_unique<engine::GpuPlan>(gpu_, std::move(primitive));
   }
   return Plan(std::move(plan));
 }
 
 Buffer Engine::allocate(const TensorInfo& tensor, const DimValues& dims) const {
-  return {tensor.dtype, tensor.shape.sizes(dims)};
+  return engine::make_buffer("allocate", gpu_.get(),
+                             HostTensor(tensor.dtype, tensor.shape.sizes(dims)));
 }
 
 }  // namespace stof

@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include <fmt/format.h>
 
 #include "engine/border.hpp"
@@ -7,6 +11,61 @@
 #include "stof/error.hpp"
 
 namespace stof {
+
+using kernel::MemorySpace;
+
+namespace {
+
+// Of the tensor of that name, or -1.
+int position(const std::vector<TensorInfo>& tensors, const std::string& name) {
+  const auto found = std::ranges::find(tensors, name, &TensorInfo::name);
+  return found == tensors.end() ? -1 : static_cast<int>(found - tensors.begin());
+}
+
+std::vector<void*> pointers(const std::vector<TensorInfo>& infos, const Bindings& tensors) {
+  std::vector<void*> pointers;
+  for (const TensorInfo& info : infos) {
+    pointers.push_back(tensors.at(info.name).data);
+  }
+  return pointers;
+}
+
+void launch_reference(const engine::ExecutionData& data) {
+  const engine::PlanData& plan = *data.plan;
+  reference::Tensors tensors;
+  for (const TensorInfo& info : plan.inputs) {
+    tensors.emplace(info.name, data.tensors.at(info.name));
+  }
+  for (const TensorInfo& info : plan.weights) {
+    tensors.emplace(info.name, data.weights->tensors.at(info.name).view());
+  }
+  const reference::Outputs outputs =
+      reference::run(plan.graph, tensors,
+                     {.precision = plan.options.precision, .dims = data.dims, .thread_count = 0});
+  for (const auto& [name, output] : outputs) {
+    engine::copy(output.tensor(), data.tensors.at(name));
+  }
+}
+
+}  // namespace
+
+namespace engine {
+
+execute::BoundProgram bind_gpu(const PlanData& plan, const WeightsData& weights,
+                               const Bindings& tensors, const BindOptions& options) {
+  Bindings weight_views;
+  for (const TensorInfo& info : plan.weights) {
+    weight_views.emplace(info.name, weights.tensors.at(info.name).view());
+  }
+  const std::vector<void*> inputs = pointers(plan.inputs, tensors);
+  const std::vector<void*> outputs = pointers(plan.outputs, tensors);
+  const std::vector<void*> weight_pointers = pointers(plan.weights, weight_views);
+  return {plan.gpu->load(options.dims),
+          {.inputs = inputs, .outputs = outputs, .weights = weight_pointers},
+          options.workspace};
+}
+
+}  // namespace engine
 
 Execution::Execution(std::unique_ptr<engine::ExecutionData> data) : data_(std::move(data)) {}
 Execution::Execution(Execution&& other) noexcept = default;
@@ -23,26 +82,21 @@ void Execution::set(const std::string& name, const TensorView& view) {
   // The view that is there has passed the same check, so its shape is that of the plan.
   const TensorInfo info{
       .name = name, .shape = Shape::of(bound->second.shape), .dtype = bound->second.dtype};
-  engine::check_view("set", "tensor", info, view, {});
+  const engine::PlanData& plan = *data_->plan;
+  engine::check_view("set", "tensor", info, view, {}, plan.where());
   bound->second = view;
+  if (data_->gpu) {
+    const int input = position(plan.inputs, name);
+    data_->gpu->set(input >= 0 ? MemorySpace::Input : MemorySpace::Output,
+                    input >= 0 ? input : position(plan.outputs, name), view.data);
+  }
 }
 
-void Execution::launch(CUstream_st* /*stream*/) {
-  const engine::PlanData& plan = *data_->plan;
-  reference::Tensors tensors;
-  for (const TensorInfo& info : plan.inputs) {
-    tensors.emplace(info.name, data_->tensors.at(info.name));
-  }
-  for (const TensorInfo& info : plan.weights) {
-    // The reference only reads; a view has no const form.
-    tensors.emplace(info.name,
-                    const_cast<HostTensor&>(data_->weights->tensors.at(info.name)).view());
-  }
-  const reference::Outputs outputs =
-      reference::run(plan.graph, tensors,
-                     {.precision = plan.options.precision, .dims = data_->dims, .thread_count = 0});
-  for (const auto& [name, output] : outputs) {
-    engine::copy(output.tensor(), data_->tensors.at(name));
+void Execution::launch(CUstream_st* stream) {
+  if (data_->gpu) {
+    data_->gpu->launch(stream);
+  } else {
+    launch_reference(*data_);
   }
 }
 

@@ -99,21 +99,34 @@ Execution Plan::bind(const Weights& weights, const Bindings& tensors,
       if (bound == tensors.end()) {
         throw GraphError(fmt::format("bind: {} '{}' is not bound", kind, info.name));
       }
-      engine::check_view("bind", kind, info, bound->second, options.dims);
+      engine::check_view("bind", kind, info, bound->second, options.dims, data_->where());
     }
   };
   check_all("input", data_->inputs);
   check_all("output", data_->outputs);
   engine::check_weights(*data_, *weights.data());
+  engine::check_workspace(options.workspace);
   auto data = std::make_unique<engine::ExecutionData>();
   data->plan = data_;
   data->weights = weights.data();
   data->tensors = tensors;
   data->dims = options.dims;
+  if (data_->gpu) {
+    data->gpu.emplace(engine::bind_gpu(*data_, *weights.data(), tensors, options));
+  }
   return Execution(std::move(data));
 }
 
-std::string Plan::explain() const {
+std::int64_t Plan::workspace_bytes(const DimValues& dims) const {
+  engine::check_dims(*data_, dims);
+  return data_->gpu ? data_->gpu->workspace_bytes(dims) : 0;
+}
+
+std::string Plan::explain(const DimValues& dims) const {
+  engine::check_dims(*data_, dims);
+  if (data_->gpu) {
+    return data_->gpu->explain(dims);
+  }
   return fmt::format("reference backend, {} precision\n{}",
                      precision_name(data_->options.precision), data_->graph.dump());
 }

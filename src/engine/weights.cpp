@@ -4,6 +4,7 @@
 
 #include "engine/border.hpp"
 #include "engine/data.hpp"
+#include "engine/memory.hpp"
 #include "io/safetensors.hpp"
 #include "stof/engine.hpp"
 #include "stof/error.hpp"
@@ -40,7 +41,11 @@ namespace engine {
 void check_weights(const PlanData& plan, const WeightsData& weights) {
   for (const TensorInfo& info : plan.weights) {
     const auto found = weights.tensors.find(info.name);
-    if (found == weights.tensors.end() || found->second.dtype() != info.dtype ||
+    const bool is_there = found != weights.tensors.end();
+    if (is_there && found->second.view().location != plan.where()) {
+      throw GraphError("bind: the weights were loaded by an engine of another backend");
+    }
+    if (!is_there || found->second.dtype() != info.dtype ||
         found->second.shape() != info.shape.sizes()) {
       throw GraphError(fmt::format("bind: the weights are not for this plan, they lack '{}' as {}",
                                    info.name, describe(info.dtype, info.shape.sizes())));
@@ -57,7 +62,9 @@ Weights Engine::load_weights(const Plan& plan, const std::filesystem::path& file
     if (!tensors.contains(info.name)) {
       throw missing(info, file.string(), tensors.names().size());
     }
-    data->tensors.emplace(info.name, converted(info, tensors.view(info.name), file.string()));
+    data->tensors.emplace(
+        info.name, engine::make_buffer("load_weights", gpu_.get(),
+                                       converted(info, tensors.view(info.name), file.string())));
   }
   return Weights(std::move(data));
 }
@@ -75,7 +82,9 @@ Weights Engine::load_weights(const Plan& plan, std::span<const NamedTensor> tens
     if (found == by_name.end()) {
       throw missing(info, "the given list", tensors.size());
     }
-    data->tensors.emplace(info.name, converted(info, *found->second, "the given list"));
+    data->tensors.emplace(info.name,
+                          engine::make_buffer("load_weights", gpu_.get(),
+                                              converted(info, *found->second, "the given list")));
   }
   return Weights(std::move(data));
 }

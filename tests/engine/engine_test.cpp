@@ -45,6 +45,10 @@ struct LinearWeights {
   }
 };
 
+stof::Engine reference_engine(stof::Precision precision = stof::Precision::Model) {
+  return stof::Engine({.backend = stof::Backend::Reference, .precision = precision});
+}
+
 template <typename Call>
 std::string graph_error(const Call& call) {
   try {
@@ -58,7 +62,7 @@ std::string graph_error(const Call& call) {
 }  // namespace
 
 TEST_CASE("build, load, bind, launch") {
-  const stof::Engine engine({.precision = stof::Precision::Float64});
+  const stof::Engine engine = reference_engine(stof::Precision::Float64);
   const stof::Plan plan = engine.build(Linear().graph);
   LinearWeights host;
   const stof::Weights weights = engine.load_weights(plan, host.named());
@@ -90,7 +94,7 @@ TEST_CASE("weights come out of a safetensors file, and are rounded to the dtype 
   LinearWeights host;
   host.b.set(0, 1.0 / 3.0);
   stof::io::write_safetensors(path, host.named());
-  const stof::Engine engine({.precision = stof::Precision::Float64});
+  const stof::Engine engine = reference_engine(stof::Precision::Float64);
   const stof::Plan plan = engine.build(Linear().graph);
   const stof::Weights weights = engine.load_weights(plan, path);
   std::filesystem::remove(path);
@@ -102,7 +106,7 @@ TEST_CASE("weights come out of a safetensors file, and are rounded to the dtype 
 }
 
 TEST_CASE("what does not fit is named") {
-  const stof::Engine engine;
+  const stof::Engine engine = reference_engine();
   const stof::Plan plan = engine.build(Linear().graph);
   LinearWeights host;
   const stof::Weights weights = engine.load_weights(plan, host.named());

@@ -1,0 +1,214 @@
+#include "engine/gpu_backend.hpp"
+
+#include <chrono>
+#include <map>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "base/environment.hpp"
+#include "base/gpu_target.hpp"
+#include "cuda/read_device_profile.hpp"
+#include "stof/error.hpp"
+
+namespace stof::engine {
+
+using base::DeviceProfile;
+
+namespace {
+
+std::optional<int> find_device(const EngineOptions& options) {
+  return options.target.empty() ? std::optional(options.device) : std::nullopt;
+}
+
+// The shipped profile that the options name, else the first for which the target is the native one,
+// else the first on which it runs.
+DeviceProfile profile_of_target(const EngineOptions& options) {
+  const base::GpuTarget target = base::parse_gpu_target(options.target);
+  const DeviceProfile* profile = nullptr;
+  if (!options.device_profile.empty()) {
+    profile = &base::shipped_profile(options.device_profile);
+  }
+  for (const auto& [name, shipped] : base::shipped_profiles()) {
+    if (profile == nullptr && shipped.target == target.text()) {
+      profile = &shipped;
+    }
+  }
+  for (const auto& [name, shipped] : base::shipped_profiles()) {
+    if (profile == nullptr && target.runs_on(static_cast<int>(shipped.compute_capability))) {
+      profile = &shipped;
+    }
+  }
+  if (profile == nullptr || !target.runs_on(static_cast<int>(profile->compute_capability))) {
+    throw GraphError(
+        fmt::format("engine: target {} does not run on {}", target.text(),
+                    profile == nullptr ? "a GPU of a shipped profile" : profile->name));
+  }
+  DeviceProfile result = *profile;
+  result.target = target.text();
+  return result;
+}
+
+DeviceProfile find_profile(const EngineOptions& options) {
+  if (!options.target.empty()) {
+    return profile_of_target(options);
+  }
+  if (!options.device_profile.empty()) {
+    throw GraphError("engine: device_profile '" + options.device_profile +
+                     "' goes with a target, a device has its own");
+  }
+  try {
+    return cuda::read_device_profile(options.device);
+  } catch (const CudaError& error) {
+    throw CudaError(error.code(),
+                    fmt::format("engine: GPU {} cannot be used: {}; Backend::Reference needs none, "
+                                "and a target such as \"sm_90a\" builds without one",
+                                options.device, error.what()));
+  }
+}
+
+std::optional<std::string> why_no_gpu(int device) {
+  try {
+    cuda::read_device_profile(device);
+    return std::nullopt;
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+std::shared_ptr<const render::TemplateStore> open_templates(const EngineOptions& options) {
+  std::vector<std::filesystem::path> folders = options.template_dirs;
+  const auto environment = base::read_environment().template_dirs;
+  folders.insert(folders.end(), environment.begin(), environment.end());
+  return std::make_shared<const render::TemplateStore>(render::TemplateStore::open(folders));
+}
+
+std::map<std::string, std::string> texts(const render::TemplateStore& store) {
+  std::map<std::string, std::string> texts;
+  for (const auto& [path, file] : store.files()) {
+    texts.emplace(path, file.text);
+  }
+  return texts;
+}
+
+cache::CacheOptions cache_options(const EngineOptions& options) {
+  cache::CacheOptions result = cache::default_options(base::read_environment());
+  if (options.cache_dir) {
+    result.directory = options.cache_dir->empty() ? std::nullopt : options.cache_dir;
+  }
+  result.is_read_only = options.jit == JitMode::ReadOnly;
+  return result;
+}
+
+// An event of the jit in words; its template is known.
+struct Wording {
+  Event event;
+
+  Event operator()(const jit::HitEvent& hit) { return worded("cache", 0, hit.layer); }
+  Event operator()(const jit::WaitEvent& wait) {
+    return worded("wait", 0, fmt::format("process {} compiles it", wait.process));
+  }
+  Event operator()(const jit::CompileBeginEvent& begin) {
+    return worded("compile", 0, fmt::format("{} of {}", begin.index + 1, begin.count));
+  }
+  Event operator()(const jit::CompileEndEvent& end) {
+    if (!end.error.empty()) {
+      return worded("compiled", end.time_ms, end.error);
+    }
+    for (const compile::FunctionResources& function : end.functions) {
+      if (function.is_entry) {
+        return worded("compiled", end.time_ms,
+                      fmt::format("registers {}, spills {} bytes", function.registers,
+                                  function.spill_store_bytes));
+      }
+    }
+    return worded("compiled", end.time_ms, "");
+  }
+
+  Event worded(const char* stage, double milliseconds, std::string detail) {
+    event.stage = stage;
+    event.milliseconds = milliseconds;
+    event.detail = std::move(detail);
+    return event;
+  }
+};
+
+}  // namespace
+
+GpuBackend::GpuBackend(const EngineOptions& options)
+    : device_(find_device(options)),
+      profile_(find_profile(options)),
+      on_event_(options.on_event),
+      stop_(options.stop_token),
+      renderer_(open_templates(options)),
+      templates_(fusion::read_templates(texts(renderer_.store()))),
+      cache_(cache_options(options)),
+      jit_(cache_, compiler_,
+           {.may_compile = options.jit != JitMode::Off,
+            .on_event = [this](const jit::Event& event) { report(event); }}),
+      template_jit_(cache_, compiler_, renderer_, jit_) {}
+
+GpuCode GpuBackend::compile(const graph::Ir& ir) const {
+  if (stop_.stop_requested()) {
+    throw CancelledError("build: cancelled");
+  }
+  const auto start = std::chrono::steady_clock::now();
+  fusion::Lowered lowered = fusion::lower(ir, templates_, profile_);
+  const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
+  report({.stage = "lower",
+          .name = ir.name,
+          .milliseconds = time.count(),
+          .detail = fmt::format("{} launches of {} kernels", lowered.program.launches.size(),
+                                lowered.specs.size())});
+  GpuCode code;
+  code.program = std::move(lowered.program);
+  for (const kernel::KernelSpec& spec : lowered.specs) {
+    code.templates.push_back(spec.file);
+  }
+  code.kernels =
+      template_jit_.get_or_compile(lowered.specs, base::parse_gpu_target(profile_.target), stop_);
+  return code;
+}
+
+int GpuBackend::device(std::string_view call) const {
+  if (!device_) {
+    throw GraphError(fmt::format(
+        "{}: the engine builds for target {} and has no GPU; an engine without a target has one",
+        call, profile_.target));
+  }
+  return *device_;
+}
+
+void GpuBackend::report(const Event& event) const {
+  if (on_event_) {
+    const std::lock_guard lock(event_mutex_);
+    on_event_(event);
+  }
+}
+
+void GpuBackend::report(const jit::Event& event) const {
+  Event named;
+  named.name = event.source;
+  report(std::visit(Wording{std::move(named)}, event.what));
+}
+
+std::shared_ptr<const GpuBackend> open_backend(const EngineOptions& options) {
+  if (options.backend == Backend::Reference) {
+    if (!options.target.empty()) {
+      throw GraphError("engine: target " + options.target + " is for Backend::Gpu");
+    }
+    return nullptr;
+  }
+  if (options.backend == Backend::Auto && options.target.empty()) {
+    if (const std::optional<std::string> reason = why_no_gpu(options.device)) {
+      if (options.on_event) {
+        options.on_event({.stage = "fallback", .name = "reference backend", .detail = *reason});
+      }
+      return nullptr;
+    }
+  }
+  return std::make_shared<const GpuBackend>(options);
+}
+
+}  // namespace stof::engine

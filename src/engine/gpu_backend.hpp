@@ -1,0 +1,65 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/device_profile.hpp"
+#include "cache/cache.hpp"
+#include "compile/nvrtc_compiler.hpp"
+#include "fusion/lower.hpp"
+#include "graph/ir.hpp"
+#include "jit/jit.hpp"
+#include "jit/template_jit.hpp"
+#include "render/renderer.hpp"
+#include "stof/options.hpp"
+
+namespace stof::engine {
+
+// A graph of static shapes as kernels and the launches of them.
+struct GpuCode {
+  kernel::Program program;
+  std::vector<std::string> templates;  // of the kernels
+  std::vector<jit::Kernel> kernels;
+};
+
+// What the plans of one engine share: a GPU or a target, templates, cache and compiler. Safe to use
+// from several threads.
+class GpuBackend {
+ public:
+  // Throws what Engine's constructor does.
+  explicit GpuBackend(const EngineOptions& options);
+
+  // The pipeline behind normalise: lower, render, compile. Throws what Engine::build does.
+  GpuCode compile(const graph::Ir& ir) const;
+
+  const base::DeviceProfile& profile() const { return profile_; }
+  // The index of the GPU. Throws GraphError, in the name of `call`, where this builds for a target.
+  int device(std::string_view call) const;
+
+ private:
+  void report(const Event& event) const;
+  void report(const jit::Event& event) const;
+
+  std::optional<int> device_;  // nothing: a target alone
+  base::DeviceProfile profile_;
+  std::function<void(const Event&)> on_event_;
+  std::stop_token stop_;
+  mutable std::mutex event_mutex_;
+  render::Renderer renderer_;
+  fusion::TemplateLibrary templates_;
+  cache::Cache cache_;
+  compile::NvrtcCompiler compiler_;
+  jit::Jit jit_;
+  jit::TemplateJit template_jit_;
+};
+
+// The backend that the options ask for; null for the reference one.
+std::shared_ptr<const GpuBackend> open_backend(const EngineOptions& options);
+
+}  // namespace stof::engine
