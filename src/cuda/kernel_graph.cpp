@@ -1,6 +1,5 @@
 #include "cuda/kernel_graph.hpp"
 
-#include "base/check.hpp"
 #include "cuda/check.hpp"
 #include "cuda/stream.hpp"
 
@@ -8,72 +7,58 @@ namespace stof::cuda {
 
 namespace {
 
-// A capture that ends with its scope, whatever happens in it.
-class Capture {
- public:
-  explicit Capture(cudaStream_t stream) : stream_(stream) {
-    // Relaxed: what other threads call meanwhile is no business of this graph.
-    STOF_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed));
-  }
-  ~Capture() {
-    cudaGraph_t graph = nullptr;
-    if (is_open_ && cudaStreamEndCapture(stream_, &graph) == cudaSuccess) {
-      cudaGraphDestroy(graph);
-    }
-  }
-  Capture(const Capture&) = delete;
-  Capture& operator=(const Capture&) = delete;
+cudaGraphNodeParams node_of(const KernelLaunch& launch) {
+  cudaGraphNodeParams node = {};
+  node.type = cudaGraphNodeTypeKernel;
+  node.kernel.func = launch.kernel.get();
+  node.kernel.gridDim = launch.config.grid;
+  node.kernel.blockDim = launch.config.block;
+  node.kernel.sharedMemBytes = static_cast<unsigned>(launch.config.dynamic_shared_bytes);
+  node.kernel.kernelParams = const_cast<void**>(launch.arguments.data());
+  return node;
+}
 
-  // The node of what was launched last.
-  cudaGraphNode_t last_node() const {
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    const cudaGraphNode_t* nodes = nullptr;
-    const cudaGraphEdgeData* edges =
-        nullptr;  // asked for, since programmatic ones cannot be left out
-    std::size_t count = 0;
-    STOF_CUDA(cudaStreamGetCaptureInfo(stream_, &status, nullptr, nullptr, &nodes, &edges, &count));
-    STOF_CHECK(status == cudaStreamCaptureStatusActive && count == 1)
-        << "capture: a launch left " << count << " nodes to wait for";
-    return nodes[0];
-  }
-
-  cudaGraph_t end() {
-    cudaGraph_t graph = nullptr;
-    is_open_ = false;
-    STOF_CUDA(cudaStreamEndCapture(stream_, &graph));
-    return graph;
-  }
-
- private:
-  cudaStream_t stream_;
-  bool is_open_ = true;
-};
+void set_cluster(cudaGraphNode_t node, dim3 cluster) {
+  cudaLaunchAttributeValue value = {};
+  value.clusterDim = {.x = cluster.x, .y = cluster.y, .z = cluster.z};
+  STOF_CUDA(cudaGraphKernelNodeSetAttribute(node, cudaLaunchAttributeClusterDimension, &value));
+}
 
 }  // namespace
 
+// Node by node, since a capture would forbid other threads to synchronise the GPU meanwhile.
 KernelGraph::KernelGraph(std::span<const KernelLaunch> launches) {
-  const Stream stream;
-  Capture capture(stream.get());
+  cudaGraph_t graph = nullptr;
+  STOF_CUDA(cudaGraphCreate(&graph, 0));
+  graph_.reset(graph);
   for (const KernelLaunch& launch : launches) {
-    launch.kernel.launch(launch.config, launch.arguments, stream.get());
-    nodes_.push_back(capture.last_node());
+    cudaGraphEdgeData edge = {};
+    if (launch.config.is_programmatic) {
+      edge.type = cudaGraphDependencyTypeProgrammatic;
+      edge.from_port = cudaGraphKernelNodePortProgrammatic;
+    }
+    cudaGraphNodeParams parameters = node_of(launch);
+    cudaGraphNode_t node = nullptr;
+    const bool is_first = nodes_.empty();
+    STOF_CUDA(cudaGraphAddNode(&node, graph, is_first ? nullptr : &nodes_.back(),
+                               is_first ? nullptr : &edge, is_first ? 0 : 1, &parameters));
+    const dim3 cluster = launch.config.cluster;
+    if (cluster.x * cluster.y * cluster.z != 1) {
+      set_cluster(node, cluster);
+    }
+    nodes_.push_back(node);
   }
-  graph_.reset(capture.end());
   cudaGraphExec_t exec = nullptr;
   STOF_CUDA(cudaGraphInstantiate(&exec, graph_.get(), 0));
   exec_.reset(exec);
+  const Stream stream;
   STOF_CUDA(cudaGraphUpload(exec_.get(), stream.get()));
   stream.synchronize();
 }
 
 void KernelGraph::set_arguments(std::size_t index, const KernelLaunch& launch) const {
-  cudaKernelNodeParams parameters = {};
-  parameters.func = launch.kernel.get();
-  parameters.gridDim = launch.config.grid;
-  parameters.blockDim = launch.config.block;
-  parameters.sharedMemBytes = static_cast<unsigned>(launch.config.dynamic_shared_bytes);
-  parameters.kernelParams = const_cast<void**>(launch.arguments.data());
-  STOF_CUDA(cudaGraphExecKernelNodeSetParams(exec_.get(), nodes_.at(index), &parameters));
+  cudaGraphNodeParams parameters = node_of(launch);
+  STOF_CUDA(cudaGraphExecNodeSetParams(exec_.get(), nodes_.at(index), &parameters));
 }
 
 void KernelGraph::launch(cudaStream_t stream) const {

@@ -20,7 +20,7 @@ Backend Engine::backend() const {
 Plan Engine::build(const Graph& graph) const {
   std::shared_ptr<engine::PlanData> plan = engine::describe_plan(graph, options_);
   if (gpu_) {
-    graph::Ir primitive = graph::normalise(graph.ir());
+    graph::Ir primitive = graph::normalise_but_attention(graph.ir());
     // Lowers to launches of template kernels, renders and compiles what no cache holds; for a graph
     // with symbolic dims at the largest ones, and again for others when they are bound.
     plan->gpu = std::make_unique<engine::GpuPlan>(gpu_, std::move(primitive));

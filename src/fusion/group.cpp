@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <map>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -97,7 +99,7 @@ class Grouper {
     Group group;
     for (const KernelTemplate& kernel : templates_) {
       for (Match& match : find_matches(kernel.contract, ir_, readers_, op, is_free_)) {
-        if (!would_be_acyclic(match.operators)) {
+        if (!has_shapes(kernel.contract, match) || !would_be_acyclic(match.operators)) {
           continue;
         }
         // Of templates that do more at once, only they are asked.
@@ -121,6 +123,32 @@ class Grouper {
     group.operators = group.candidates[0].match.operators;
     group.chain.value = hooked_value(group.candidates);
     return group;
+  }
+
+  // Whether the tensors of a pattern of several operators can have the shapes of its ports at all:
+  // which of two addends is the bias, say. Patterns of one operator have canonical forms of their
+  // own (see make_use).
+  bool has_shapes(const contract::TemplateContract& contract, const Match& match) const {
+    std::map<std::string, std::int64_t> dims;
+    for (const contract::Port& port : contract.ports) {
+      const auto value = match.values.find(port.name);
+      if (contract.pattern.size() == 1 || value == match.values.end()) {
+        continue;
+      }
+      const Shape& shape = ir_.values[static_cast<std::size_t>(value->second)]->shape;
+      const auto rank = static_cast<int>(port.shape.size());
+      for (int axis = 1; axis <= std::min(rank, shape.rank()); ++axis) {
+        const std::string& dim = port.shape[static_cast<std::size_t>(rank - axis)].dim;
+        std::int64_t extent = shape[-axis].value();
+        for (int outer = axis + 1; axis == rank && outer <= shape.rank(); ++outer) {
+          extent *= shape[-outer].value();
+        }
+        if (!dim.empty() && dims.emplace(dim, extent).first->second != extent) {
+          return false;
+        }
+      }
+    }
+    return true;
   }
 
   // What all candidates let a chain follow; -1 where one of them does not.

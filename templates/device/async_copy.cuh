@@ -7,6 +7,11 @@ __device__ __forceinline__ unsigned shared_address(const void* pointer) {
   return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
 }
 
+// Asks for the line of an address that the kernel may need soon.
+__device__ __forceinline__ void prefetch_l2(const void* global) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(global)));
+}
+
 // 16 bytes, both sides aligned to 16. Only the first `bytes` of them (0 to 16) are read, the rest becomes zero; with 0
 // the source is not touched.
 __device__ __forceinline__ void cp_async_16(unsigned shared, const void* global, int bytes = 16) {

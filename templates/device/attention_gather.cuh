@@ -10,29 +10,40 @@ namespace stof {
 
 constexpr int kHiddenKey = -1;
 
-// How rows of `Columns` elements lie over the lanes of a warp.
-template <typename T, int Columns>
+// How rows of `Columns` elements lie over the lanes of a warp. A batch passes in rounds, in which every group of lanes has
+// one row; `Loads` rounds are in flight at a time.
+template <typename T, int Columns, int Loads>
 struct LaneRows {
   static constexpr int kVector = 16 / sizeof(T);  // elements a lane
   static constexpr int kVectors = Columns / kVector;
   static constexpr int kLanes = kVectors > 16 ? 32 : kVectors > 8 ? 16 : kVectors > 4 ? 8 : kVectors > 2 ? 4 : kVectors;
-  static constexpr int kRounds = kLanes;                     // loads of a lane for a batch
-  static constexpr int kAtOnce = kRounds < 8 ? kRounds : 8;  // of them in flight, as far as registers go
+  static constexpr int kGroups = 32 / kLanes;
+  static constexpr int kRounds = kLanes;
+  static constexpr int kLoads = kRounds < Loads ? kRounds : Loads;
 
-  // Key of the batch that this lane's group has in a round.
-  __device__ __forceinline__ static int slot(int lane, int round) { return lane / kLanes * kLanes + round; }
+  // The keys of a batch are dealt round by round, so that a batch with few of them takes few rounds. This is the place in
+  // the batch of the key that a lane has to itself: that of its group in round lane % kLanes.
+  __device__ __forceinline__ static int place(int lane) { return lane % kLanes * kGroups + lane / kLanes; }
+  // The lane that has the key at a place to itself.
+  __device__ __forceinline__ static int owner(int place) { return place % kGroups * kLanes + place / kGroups; }
 
   __device__ __forceinline__ static uint4 load(const T* rows, long long stride, int row, int lane) {
     const int vector = lane % kLanes;
     if (row == kHiddenKey || vector >= kVectors) return make_uint4(0, 0, 0, 0);
     return __ldg(reinterpret_cast<const uint4*>(rows + row * stride) + vector);
   }
-  // Rounds `first` to `first` + kAtOnce of a batch of which this lane knows one row.
-  __device__ __forceinline__ static void load_rounds(uint4 (&loaded)[kAtOnce], const T* rows, long long stride, int row,
+  // Rounds from `first` on. Owners are those of `KeyRows`.
+  template <typename KeyRows>
+  __device__ __forceinline__ static int owner_in_round(int round, int lane) {
+    return KeyRows::owner(round * kGroups + lane / kLanes);
+  }
+  template <typename KeyRows>
+  __device__ __forceinline__ static void load_rounds(uint4 (&loaded)[kLoads], const T* rows, long long stride, int row,
                                                      int first, int lane) {
 #pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) {
-      loaded[i] = load(rows, stride, __shfl_sync(0xffffffffu, row, slot(lane, first + i)), lane);
+    for (int i = 0; i < kLoads; ++i) {
+      const int owner = owner_in_round<KeyRows>(first + i, lane);
+      loaded[i] = load(rows, stride, __shfl_sync(0xffffffffu, row, owner), lane);
     }
   }
 };
@@ -61,19 +72,19 @@ __device__ __forceinline__ float transposed_sum(const float (&values)[N], int la
   }
 }
 
-// q times each key of a batch; every lane gets the product of its own key.
-template <typename T, int HeadDim>
-__device__ __forceinline__ float batch_scores(const float (&q)[LaneRows<T, HeadDim>::kVector], const T* keys,
-                                              long long stride, int key, int lane) {
-  using Rows = LaneRows<T, HeadDim>;
+// q times each of the first `count` keys of a batch; every lane gets the product of its own key.
+template <typename Rows, typename T>
+__device__ __forceinline__ float batch_scores(const float (&q)[Rows::kVector], const T* keys, long long stride, int key,
+                                              int count, int lane) {
   float score = 0;
 #pragma unroll
-  for (int first = 0; first < Rows::kRounds; first += Rows::kAtOnce) {
-    uint4 loaded[Rows::kAtOnce];
-    Rows::load_rounds(loaded, keys, stride, key, first, lane);
-    float products[Rows::kAtOnce];
+  for (int first = 0; first < Rows::kRounds; first += Rows::kLoads) {
+    if (first * Rows::kGroups >= count) break;
+    uint4 loaded[Rows::kLoads];
+    Rows::template load_rounds<Rows>(loaded, keys, stride, key, first, lane);
+    float products[Rows::kLoads];
 #pragma unroll
-    for (int i = 0; i < Rows::kAtOnce; ++i) {
+    for (int i = 0; i < Rows::kLoads; ++i) {
       float values[Rows::kVector];
       unpack<T>(values, loaded[i]);
       products[i] = q[0] * values[0];
@@ -82,17 +93,17 @@ __device__ __forceinline__ float batch_scores(const float (&q)[LaneRows<T, HeadD
     }
     float sum = transposed_sum(products, lane);
 #pragma unroll
-    for (int lanes = Rows::kAtOnce; lanes < Rows::kLanes; lanes *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, lanes);
-    if (lane % Rows::kLanes / Rows::kAtOnce == first / Rows::kAtOnce) score = sum;
+    for (int lanes = Rows::kLoads; lanes < Rows::kLanes; lanes *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, lanes);
+    if (lane % Rows::kLanes / Rows::kLoads == first / Rows::kLoads) score = sum;
   }
   return score;
 }
 
 // The state of a row: sums and outputs are relative to exp2(reference). Outputs are of this lane's columns and, like the
 // sum, of this lane's keys.
-template <typename T, int ValueDim>
+template <typename T, int ValueDim, int Loads>
 struct GatheredRow {
-  using Rows = LaneRows<T, ValueDim>;
+  using Rows = LaneRows<T, ValueDim, Loads>;
 
   float reference, sum;
   float o[Rows::kVector];
@@ -121,15 +132,18 @@ struct GatheredRow {
     return p;
   }
 
-  // Adds the values of a batch; the first rounds were loaded ahead.
-  __device__ __forceinline__ void add_values(uint4 (&loaded)[Rows::kAtOnce], const T* values, long long stride, int key,
-                                             float p, int lane) {
+  // Adds the values of the first `count` keys of a batch; the first rounds were loaded ahead.
+  template <typename KeyRows>
+  __device__ __forceinline__ void add_values(uint4 (&loaded)[Rows::kLoads], const T* values, long long stride, int key,
+                                             float p, int count, int lane) {
 #pragma unroll
-    for (int first = 0; first < Rows::kRounds; first += Rows::kAtOnce) {
-      if (first > 0) Rows::load_rounds(loaded, values, stride, key, first, lane);
+    for (int first = 0; first < Rows::kRounds; first += Rows::kLoads) {
+      if (first * Rows::kGroups >= count) break;
+      if (first > 0) Rows::template load_rounds<KeyRows>(loaded, values, stride, key, first, lane);
 #pragma unroll
-      for (int i = 0; i < Rows::kAtOnce; ++i) {
-        const float weight = __shfl_sync(0xffffffffu, p, Rows::slot(lane, first + i));
+      for (int i = 0; i < Rows::kLoads; ++i) {
+        const int owner = Rows::template owner_in_round<KeyRows>(first + i, lane);
+        const float weight = __shfl_sync(0xffffffffu, p, owner);
         float x[Rows::kVector];
         unpack<T>(x, loaded[i]);
 #pragma unroll

@@ -51,31 +51,13 @@ __device__ __forceinline__ unsigned columns_below(int end, int lane) {
 
 constexpr unsigned kFirstRowBits = 0x33333333u;
 
-// What a lane needs to know of the two rows of a row block.
-struct MaskRowPair {
-  int query[2];
-  int first[2], end[2];  // class IntervalRows: the keys that each row sees
-};
-
-// Where a CTA stands, as mask and score expressions see it.
+// Where a CTA stands, as mask and score expressions see it, and the plane of the mask that it reads.
 struct AttentionPlace {
-  int batch, head, q_len, kv_len;
-};
+  int batch, head, q_len, kv_len, plane;
 
-template <MaskClass Class>
-__device__ __forceinline__ MaskRowPair load_row_pair(const MaskArrays& mask, int plane, int query, int q_len) {
-  MaskRowPair rows = {};
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    rows.query[half] = min(query + 8 * half, q_len - 1);
-    if constexpr (Class == MaskClass::IntervalRows) {
-      const long long row = static_cast<long long>(plane) * q_len + rows.query[half];
-      rows.first[half] = __ldg(mask.row_first + row);
-      rows.end[half] = __ldg(mask.row_end + row);
-    }
-  }
-  return rows;
-}
+  // Rows past the end stand for the last one.
+  __device__ __forceinline__ int query(int row) const { return min(row, q_len - 1); }
+};
 
 // The part of a word that comes from memory; asked for early, since it has a way to go. `slot` is 32 * (row block within
 // the 64 rows) + lane.
@@ -87,15 +69,24 @@ __device__ __forceinline__ unsigned stored_word(const MaskArrays& mask, int stat
   return status == kTileIsEmpty ? 0 : 0xffffffffu;
 }
 
+// The bits of the keys that a row sees, in the places of both rows of a pair. The bounds are read again for every tile:
+// they lie in L1, and registers are scarcer.
+__device__ __forceinline__ unsigned interval_word(const MaskArrays& mask, const AttentionPlace& place, int row, int key,
+                                                  int lane) {
+  const long long index = static_cast<long long>(place.plane) * place.q_len + place.query(row);
+  return columns_below(__ldg(mask.row_end + index) - key, lane) &
+         ~columns_below(__ldg(mask.row_first + index) - key, lane);
+}
+
 template <typename Modifier>
-__device__ __forceinline__ unsigned predicate_word(const Modifier& modifier, const AttentionPlace& place,
-                                                   const MaskRowPair& rows, int key, int keys) {
+__device__ __forceinline__ unsigned predicate_word(const Modifier& modifier, const AttentionPlace& place, int row,
+                                                   int key, int keys) {
   unsigned word = 0;
 #pragma unroll 1
   for (int n = 0; n < keys / 8; ++n) {
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      const bool is_seen = modifier.is_seen(place.batch, place.head, rows.query[e / 2], key + 8 * n + e % 2,
+      const bool is_seen = modifier.is_seen(place.batch, place.head, place.query(row + e / 2 * 8), key + 8 * n + e % 2,
                                             place.q_len, place.kv_len);
       word |= static_cast<unsigned>(is_seen) << (4 * n + e);
     }
@@ -103,21 +94,32 @@ __device__ __forceinline__ unsigned predicate_word(const Modifier& modifier, con
   return word;
 }
 
-// The bits of `Keys` keys from `key` on, of a part or ragged tile. Keys from `key_end` on do not exist.
+// The bits of `Keys` keys from `key` on, for rows `row` and `row` + 8. Keys from `key_end` on do not exist.
 template <MaskClass Class, int Keys, typename Modifier>
-__device__ __forceinline__ unsigned mask_word(unsigned stored, int status, const Modifier& modifier,
-                                              const AttentionPlace& place, const MaskRowPair& rows, int key,
+__device__ __forceinline__ unsigned mask_word(unsigned stored, int status, const MaskArrays& mask,
+                                              const Modifier& modifier, const AttentionPlace& place, int row, int key,
                                               int key_end, int lane) {
   unsigned word = Class == MaskClass::Bitmap && status >= 0 ? stored >> (key % 64 / 2) : stored;
   if (Class == MaskClass::IntervalRows && status >= 0) {
-    const unsigned first = columns_below(rows.end[0] - key, lane) & ~columns_below(rows.first[0] - key, lane);
-    const unsigned second = columns_below(rows.end[1] - key, lane) & ~columns_below(rows.first[1] - key, lane);
-    word = (first & kFirstRowBits) | (second & ~kFirstRowBits);
+    word = (interval_word(mask, place, row, key, lane) & kFirstRowBits) |
+           (interval_word(mask, place, row + 8, key, lane) & ~kFirstRowBits);
   }
   if (Class == MaskClass::InlinePredicate && status >= 0) {
-    word = predicate_word(modifier, place, rows, key + lane % 4 * 2, Keys);
+    word = predicate_word(modifier, place, row, key + lane % 4 * 2, Keys);
   }
   return word & columns_below(key_end - key, lane);
+}
+
+// Applies a score modifier to the scores of the keys from `key` on, in row blocks from the lane's row on.
+template <int RowBlocks, int Count, typename Modifier>
+__device__ __forceinline__ void modify_scores(float (&s)[RowBlocks][Count], const Modifier& modifier, float scale,
+                                              const AttentionPlace& place, int row, int key, int lane) {
+#pragma unroll
+  for (int i = 0; i < RowBlocks * Count; ++i) {
+    const int block = i / Count, n = i % Count;
+    s[block][n] = modifier.score(s[block][n] * scale, place.batch, place.head, place.query(row + 16 * block + n % 4 / 2 * 8),
+                                 key + n / 4 * 8 + lane % 4 * 2 + n % 2, place.q_len, place.kv_len);
+  }
 }
 
 }  // namespace stof

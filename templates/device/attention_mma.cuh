@@ -35,61 +35,50 @@ struct QueryFragments {
   }
 };
 
-// One step of the depth of s = Q K^T over `Keys` keys; `keys` is the lane's address in the K tile.
-template <typename T, int Keys, int RowBlocks, int HeadDim>
-__device__ __forceinline__ void multiply_keys(float (&s)[RowBlocks][Keys / 2], QueryFragments<RowBlocks, HeadDim>& q,
-                                              unsigned keys, int step) {
-  unsigned(&a)[RowBlocks][4] = q.at(step);
+// s = Q K^T; `keys` is the lane's address in the K tile.
+template <typename T, int RowBlocks, int HeadDim, int Scores>
+__device__ __forceinline__ void multiply_keys(float (&s)[RowBlocks][Scores], QueryFragments<RowBlocks, HeadDim>& q,
+                                              unsigned keys) {
 #pragma unroll
-  for (int pair = 0; pair < Keys / 16; ++pair) {
-    unsigned b[4];
-    ldmatrix_x4(b, keys + pair * 16 * PaddedRows<HeadDim>::kPitch + step * 32);
+  for (int i = 0; i < RowBlocks * Scores; ++i) s[i / Scores][i % Scores] = 0;
 #pragma unroll
-    for (int block = 0; block < RowBlocks; ++block) {
-      mma_m16n8k16<T>(&s[block][8 * pair], a[block], b[0], b[1]);
-      mma_m16n8k16<T>(&s[block][8 * pair + 4], a[block], b[2], b[3]);
+  for (int step = 0; step < QueryFragments<RowBlocks, HeadDim>::kSteps; ++step) {
+    unsigned(&a)[RowBlocks][4] = q.at(step);
+#pragma unroll
+    for (int pair = 0; pair < Scores / 8; ++pair) {
+      unsigned b[4];
+      ldmatrix_x4(b, keys + pair * 16 * PaddedRows<HeadDim>::kPitch + step * 32);
+#pragma unroll
+      for (int block = 0; block < RowBlocks; ++block) {
+        mma_m16n8k16<T>(&s[block][8 * pair], a[block], b[0], b[1]);
+        mma_m16n8k16<T>(&s[block][8 * pair + 4], a[block], b[2], b[3]);
+      }
     }
   }
 }
 
-// One step of o += P V, over 16 keys: P is the accumulator of the scores, rounded to T; `values` is the lane's address in
-// the V tile.
+// o += P V, where P has the order of the scores and is rounded to T; `values` is the lane's address in the V tile.
 template <typename T, int ValueDim, int RowBlocks, int Scores>
 __device__ __forceinline__ void multiply_values(float (&o)[RowBlocks][PaddedRows<ValueDim>::kColumns / 2],
-                                                const float (&p)[RowBlocks][Scores], unsigned values, int step) {
-  unsigned a[RowBlocks][4];
+                                                const float (&p)[RowBlocks][Scores], unsigned values) {
 #pragma unroll
-  for (int block = 0; block < RowBlocks; ++block)
+  for (int step = 0; step < Scores / 8; ++step) {
+    unsigned a[RowBlocks][4];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) a[block][i] = pack2<T>(p[block][8 * step + 2 * i], p[block][8 * step + 2 * i + 1]);
+    for (int block = 0; block < RowBlocks; ++block)
 #pragma unroll
-  for (int pair = 0; pair < PaddedRows<ValueDim>::kColumns / 16; ++pair) {
-    unsigned b[4];
-    ldmatrix_x4_trans(b, values + step * 16 * PaddedRows<ValueDim>::kPitch + pair * 32);
+      for (int i = 0; i < 4; ++i) a[block][i] = pack2<T>(p[block][8 * step + 2 * i], p[block][8 * step + 2 * i + 1]);
 #pragma unroll
-    for (int block = 0; block < RowBlocks; ++block) {
-      mma_m16n8k16<T>(&o[block][8 * pair], a[block], b[0], b[1]);
-      mma_m16n8k16<T>(&o[block][8 * pair + 4], a[block], b[2], b[3]);
+    for (int pair = 0; pair < PaddedRows<ValueDim>::kColumns / 16; ++pair) {
+      unsigned b[4];
+      ldmatrix_x4_trans(b, values + step * 16 * PaddedRows<ValueDim>::kPitch + pair * 32);
+#pragma unroll
+      for (int block = 0; block < RowBlocks; ++block) {
+        mma_m16n8k16<T>(&o[block][8 * pair], a[block], b[0], b[1]);
+        mma_m16n8k16<T>(&o[block][8 * pair + 4], a[block], b[2], b[3]);
+      }
     }
   }
-}
-
-// Both products of a turn: the scores of the next keys, and the outputs of the present ones, whose probabilities come from
-// the logarithms `p`. The exponentials stand between the first product's instructions, which do not wait for them.
-template <bool HasKeys, bool HasValues, typename T, int Keys, int ValueDim, int RowBlocks, int HeadDim, typename Rows>
-__device__ __forceinline__ void multiply(float (&s)[RowBlocks][Keys / 2], QueryFragments<RowBlocks, HeadDim>& q,
-                                         unsigned keys, float (&p)[RowBlocks][Keys / 2], Rows& rows,
-                                         float (&o)[RowBlocks][PaddedRows<ValueDim>::kColumns / 2], unsigned values) {
-  constexpr int kSteps = QueryFragments<RowBlocks, HeadDim>::kSteps, kChunks = Keys / 16;
-#pragma unroll
-  for (int i = 0; HasKeys && i < RowBlocks * Keys / 2; ++i) s[i / (Keys / 2)][i % (Keys / 2)] = 0;
-#pragma unroll
-  for (int turn = 0; turn < (kSteps > kChunks ? kSteps : kChunks); ++turn) {
-    if (HasKeys && turn < kSteps) multiply_keys<T, Keys>(s, q, keys, turn);
-    if (HasValues && turn < kChunks) rows.exponentiate(p, turn);
-  }
-#pragma unroll
-  for (int step = 0; HasValues && step < kChunks; ++step) multiply_values<T, ValueDim>(o, p, values, step);
 }
 
 }  // namespace stof

@@ -48,10 +48,10 @@ struct SoftmaxRows {
     }
   }
 
-  // Raises the references to what the scores need, and brings `o` along.
+  // Turns scores into probabilities, and brings `o` to the references that they are relative to.
   template <int Scores, int Outputs>
-  __device__ __forceinline__ void raise(const float (&s)[RowBlocks][Scores], float (&o)[RowBlocks][Outputs],
-                                        float scale_log2) {
+  __device__ __forceinline__ void step(float (&s)[RowBlocks][Scores], float (&o)[RowBlocks][Outputs],
+                                       float scale_log2) {
     float best[RowBlocks][2];
     bool is_passed = false;
 #pragma unroll
@@ -60,31 +60,13 @@ struct SoftmaxRows {
       is_passed |= (best[i / 2][i % 2] - reference[i / 2][i % 2]) * scale_log2 > kSlackLog2;
     }
     if (__any_sync(0xffffffffu, is_passed)) follow(best, o, scale_log2);
-  }
-
-  // The logarithms of the probabilities that belong to the scores.
-  template <int Scores>
-  __device__ __forceinline__ void logarithms(float (&logs)[RowBlocks][Scores], const float (&s)[RowBlocks][Scores],
-                                             float scale_log2) const {
 #pragma unroll
     for (int i = 0; i < RowBlocks * Scores; ++i) {
-      const float top = reference[i / Scores][i % 4 / 2];
-      const float offset = top == minus_infinity() ? 0.0f : top * scale_log2;
-      logs[i / Scores][i % Scores] = fmaf(s[i / Scores][i % Scores], scale_log2, -offset);
-    }
-  }
-
-  // Turns the logarithms of 16 keys into probabilities.
-  template <int Scores>
-  __device__ __forceinline__ void exponentiate(float (&p)[RowBlocks][Scores], int chunk) {
-#pragma unroll
-    for (int block = 0; block < RowBlocks; ++block) {
-#pragma unroll
-      for (int i = 0; i < 8; ++i) {
-        float& x = p[block][8 * chunk + i];
-        x = exp2_approx(x);
-        sum[block][i % 4 / 2] += x;
-      }
+      const int block = i / Scores, half = i % 4 / 2;
+      const float top = reference[block][half];
+      float& x = s[block][i % Scores];
+      x = exp2_approx(fmaf(x, scale_log2, top == minus_infinity() ? 0.0f : -top * scale_log2));
+      sum[block][half] += x;
     }
   }
 
@@ -139,6 +121,42 @@ __device__ __forceinline__ void write_log_sums(float* lse, const float (&referen
   for (int half = 0; half < 2; ++half) {
     const int row = lane / 4 + 8 * half;
     if (lane % 4 == 0 && row < valid) lse[row] = log_sum(reference[half], sum[half], scale_log2);
+  }
+}
+
+// Hands a part of rows, over some of their keys, from one thread to another through shared memory: the same thread of a
+// group of `Threads`. Float n of a thread lies at n * Threads + thread.
+template <int Threads, int RowBlocks, int Outputs>
+__device__ __forceinline__ void leave_part(float* part, const SoftmaxRows<RowBlocks>& rows,
+                                           const float (&o)[RowBlocks][Outputs], int thread) {
+#pragma unroll
+  for (int i = 0; i < 2 * RowBlocks; ++i) {
+    part[2 * i * Threads + thread] = rows.reference[i / 2][i % 2];
+    part[(2 * i + 1) * Threads + thread] = rows.sum[i / 2][i % 2];
+  }
+#pragma unroll
+  for (int i = 0; i < RowBlocks * Outputs; ++i) part[(4 * RowBlocks + i) * Threads + thread] = o[i / Outputs][i % Outputs];
+}
+
+// The sums are those over all lanes.
+template <int Threads, int RowBlocks, int Outputs>
+__device__ __forceinline__ void add_part(const float* part, SoftmaxRows<RowBlocks>& rows,
+                                         float (&o)[RowBlocks][Outputs], float scale_log2, int thread) {
+  float best[RowBlocks][2], factor[RowBlocks][2];
+#pragma unroll
+  for (int i = 0; i < 2 * RowBlocks; ++i) {
+    const float reference = part[2 * i * Threads + thread];
+    best[i / 2][i % 2] = fmaxf(rows.reference[i / 2][i % 2], reference);
+    factor[i / 2][i % 2] = rescale_factor(reference, best[i / 2][i % 2], scale_log2);
+  }
+  rows.follow(best, o, scale_log2);
+#pragma unroll
+  for (int i = 0; i < 2 * RowBlocks; ++i) {
+    rows.sum[i / 2][i % 2] += factor[i / 2][i % 2] * part[(2 * i + 1) * Threads + thread];
+  }
+#pragma unroll
+  for (int i = 0; i < RowBlocks * Outputs; ++i) {
+    o[i / Outputs][i % Outputs] += factor[i / Outputs][i % 4 / 2] * part[(4 * RowBlocks + i) * Threads + thread];
   }
 }
 

@@ -18,6 +18,17 @@ struct Row {
 
   __device__ __forceinline__ static bool exists(int column) { return kVectors % Threads == 0 || column < Hidden; }
 
+  // This thread's elements of a row as they are in memory; those that do not exist stay as they are.
+  template <typename T>
+  __device__ __forceinline__ static void load_raw(T (&elements)[kSteps][Vector], const T* row, int thread) {
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      if (exists(column(step, thread))) {
+        load_elements(elements[step], row + column(step, thread));
+      }
+    }
+  }
+
   template <typename T>
   __device__ __forceinline__ void load(const T* row, int thread) {
 #pragma unroll

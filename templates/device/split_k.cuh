@@ -39,7 +39,7 @@ __device__ __forceinline__ bool add_parts(float (&sums)[Count][4], unsigned* wor
   for (int i = 0; i < 4 * Count; ++i) {
     sums[i / 4][i % 4] = 0.0f;
   }
-#pragma unroll 1
+#pragma unroll(Count * Parts <= 32 ? Parts : 1)
   for (int other = 0; other < Parts; ++other) {
 #pragma unroll
     for (int i = 0; i < Count; ++i) {

@@ -21,7 +21,8 @@ __device__ __forceinline__ void copy_tile(unsigned tile, const T* source, long l
   for (int row = 0; row < Rows; row += kRowsPerPass) {
     if (Rows % kRowsPerPass == 0 || first_row + row < Rows) {
       const int bytes = first_row + row < rows ? chunk_bytes : 0;
-      const unsigned target = kRowsPerPass % 8 == 0 ? first + row * 2 * Columns : tile + swizzled_offset<2 * Columns>(first_row + row, chunk);
+      const unsigned target =
+          kRowsPerPass % 8 == 0 ? first + row * 2 * Columns : tile + swizzled_offset<2 * Columns>(first_row + row, chunk);
       cp_async_16(target, source, bytes);
     }
     source += kRowsPerPass * stride;

@@ -31,4 +31,13 @@ __device__ __forceinline__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
 }
 
+// After wgmma_wait, on what has arrived by then: no use of it moves ahead of this.
+template <int Count>
+__device__ __forceinline__ void hold(float (&sums)[Count][4]) {
+#pragma unroll
+  for (int i = 0; i < 4 * Count; ++i) {
+    asm volatile("" : "+f"(sums[i / 4][i % 4])::"memory");
+  }
+}
+
 }  // namespace stof

@@ -5,6 +5,7 @@ using namespace stof::testing;
 using stof::Dim;
 using stof::DType;
 using stof::Graph;
+using stof::HostTensor;
 using stof::Mask;
 using stof::Precision;
 
