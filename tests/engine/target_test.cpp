@@ -1,0 +1,104 @@
+// Builds for a GPU that is not there: all stages but those that run.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "stof/stof.hpp"
+#include "temporary_folder.hpp"
+
+namespace {
+
+using stof::DType;
+using stof::Engine;
+using stof::EngineOptions;
+using stof::test::TemporaryFolder;
+
+// A normalisation over rows whose number is not known.
+stof::Graph norm() {
+  stof::Graph graph("norm");
+  const auto x = graph.input("x", {graph.dim("rows", 1, 500), 256}, DType::Float16);
+  graph.output("y", graph.rms_norm(x, graph.weight("gain", {256}, DType::Float16)));
+  return graph;
+}
+
+bool is_nvrtc_loaded() {
+  std::ifstream maps("/proc/self/maps");
+  const std::string text{std::istreambuf_iterator<char>(maps), {}};
+  return text.find("libnvrtc") != std::string::npos;
+}
+
+// An engine for a target, and the stages that it went through.
+struct Builder {
+  explicit Builder(const TemporaryFolder& folder, EngineOptions options = {})
+      : engine(with_events(folder, std::move(options))) {}
+
+  EngineOptions with_events(const TemporaryFolder& folder, EngineOptions options) {
+    options.target = "sm_90a";
+    options.device_profile = "h200";
+    options.cache_dir = folder / "cache";
+    options.on_event = [this](const stof::Event& event) { stages.push_back(event.stage); };
+    return options;
+  }
+
+  bool has(const std::string& stage) const { return std::ranges::count(stages, stage) > 0; }
+
+  std::vector<std::string> stages;
+  Engine engine;
+};
+
+}  // namespace
+
+// First in this file: NVRTC stays in the process once it is there.
+TEST_CASE("what is in no cache and may not be compiled is an error, without a compiler") {
+  const TemporaryFolder folder;
+  const Builder builder(folder, {.jit = stof::JitMode::Off});
+  CHECK_THROWS_AS(builder.engine.build(norm()), stof::CacheError);
+  CHECK_FALSE(is_nvrtc_loaded());
+}
+
+TEST_CASE("a build fills a cache, and the next one compiles nothing") {
+  const TemporaryFolder folder;
+  const Builder first(folder);
+  const stof::Plan plan = first.engine.build(norm());
+  CHECK(first.has("lower"));
+  CHECK(first.has("compiled"));
+  const std::string text = plan.explain();
+  CAPTURE(text);
+  CHECK(text.starts_with("gpu backend, NVIDIA H200 as sm_90a\n"));
+  CHECK(text.find("rows = 500\n") != std::string::npos);
+  CHECK(text.find("spills 0 bytes") != std::string::npos);
+  CHECK(plan.workspace_bytes({{"rows", 20}}) >= 0);
+
+  const Builder second(folder, {.jit = stof::JitMode::Off});
+  CHECK(second.engine.build(norm()).explain() == text);
+  CHECK(second.has("cache"));
+  CHECK_FALSE(second.has("compile"));
+}
+
+TEST_CASE("a read-only cache is used and not written") {
+  const TemporaryFolder folder;
+  const Builder builder(folder, {.jit = stof::JitMode::ReadOnly});
+  builder.engine.build(norm());
+  CHECK(builder.has("compiled"));
+  CHECK_FALSE(std::filesystem::exists(folder / "cache"));
+}
+
+TEST_CASE("a plan for a target cannot be bound") {
+  const TemporaryFolder folder;
+  const Builder builder(folder);
+  const stof::Plan plan = builder.engine.build(norm());
+  try {
+    builder.engine.load_weights(
+        plan,
+        std::vector<stof::NamedTensor>{{"gain", stof::HostTensor(DType::Float16, {256}).view()}});
+    FAIL("no error");
+  } catch (const stof::GraphError& error) {
+    CHECK(
+        std::string(error.what()).starts_with("load_weights: the engine builds for target sm_90a"));
+  }
+}
