@@ -30,7 +30,7 @@ class HostMemory : public Memory {
 class GpuMemory : public Memory {
  public:
   GpuMemory(int device, std::span<const std::byte> bytes) : memory_(device, bytes.size()) {
-    write(bytes);
+    memory_.write(bytes);
   }
 
   Location location() const override { return Location::Device; }
