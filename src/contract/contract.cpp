@@ -152,6 +152,7 @@ class ContractReader {
     }
     for (std::size_t i = 0; i < members.size(); ++i) {
       read_port(members[i].second, contract_.ports[i], 0);
+      names_.scalars.emplace("alignment." + members[i].first, ScalarType::Int);
       for (const Extent& extent : contract_.ports[i].shape) {
         if (!extent.dim.empty()) {
           names_.scalars.emplace(fmt::format("stride.{}.{}", members[i].first, extent.dim),
@@ -512,12 +513,14 @@ bool TemplateContract::is_passed(std::string_view scalar) const {
 }
 
 bool TemplateContract::reads(std::string_view scalar) const {
+  const auto reads_it = [&](const Constraint& constraint) {
+    return expr::uses(constraint.condition, scalar);
+  };
   return std::any_of(
              launch.arguments.begin(), launch.arguments.end(),
              [&](const Argument& argument) { return expr::uses(argument.value, scalar); }) ||
-         std::any_of(constraints.begin(), constraints.end(), [&](const Constraint& constraint) {
-           return expr::uses(constraint.condition, scalar);
-         });
+         std::any_of(constraints.begin(), constraints.end(), reads_it) ||
+         std::any_of(restrictions.begin(), restrictions.end(), reads_it);
 }
 
 TemplateContract parse_contract(const std::string& file, std::string_view text) {

@@ -128,7 +128,8 @@ struct TemplateContract {
   // Whether launch.arguments hands the scalar ("dim.tokens") to the kernel as it is, so that its
   // source does not depend on it.
   bool is_passed(std::string_view scalar) const;
-  // Whether an argument or a constraint reads the scalar: strides that none reads are packed.
+  // Whether an argument, a constraint or a restriction reads the scalar. Strides that none reads
+  // are packed, and bases of which none reads the alignment are aligned to 16 bytes.
   bool reads(std::string_view scalar) const;
 };
 

@@ -33,6 +33,9 @@ expr::Bindings bindings(const TemplateContract& contract, const ContractScope& s
   for (const auto& [name, value] : scope.dims) {
     values.emplace("dim." + name, value);
   }
+  for (const auto& [name, value] : scope.alignments) {
+    values.emplace("alignment." + name, value);
+  }
   values.emplace("mask.batch", scope.mask_batch);
   values.emplace("mask.heads", scope.mask_heads);
   for (const auto& [name, value] : scope.strides) {

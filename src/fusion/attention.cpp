@@ -67,7 +67,8 @@ Expr run_time_predicate(std::string_view form, const Capture& data) {
     return key_position() < data(batch);
   }
   if (form == graph::name(MaskForm::Dense)) {
-    return data(batch, head_index(), query_position(), key_position()) != 0;
+    const Expr keep = data(batch, head_index(), query_position(), key_position());
+    return keep.type() == ScalarType::Bool ? keep : keep != 0;
   }
   throw GraphError(fmt::format(
       "lower: a mask that arrives as {} has no kernel yet, the GPU takes key_lengths and dense",

@@ -1,11 +1,11 @@
 #include "fusion/choose.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
-#include <string_view>
+#include <cstdlib>
 
 #include "base/check.hpp"
+#include "fusion/choose_matmul.hpp"
 
 namespace stof::fusion {
 
@@ -21,12 +21,18 @@ bool reads_key_lists(const Use& use) {
   });
 }
 
-// Templates that are for fewer cases come first: they are faster there.
-int preference(const Use& use) {
-  constexpr std::array<std::string_view, 4> kLastToFirst = {"gemm_simple", "gemm_sm80",
-                                                            "vector_columns", "vector_rows"};
-  const auto found = std::find(kLastToFirst.begin(), kLastToFirst.end(), use.kernel->contract.name);
-  return static_cast<int>(found - kLastToFirst.begin());
+// How far a setting is from the default: steps along the values of each parameter.
+std::int64_t distance(const contract::TemplateContract& contract,
+                      const kernel::KernelConfig& config) {
+  std::int64_t steps = 0;
+  for (const kernel::ConfigParameter& parameter : contract.params) {
+    const auto place = [&](std::int64_t value) {
+      return std::find(parameter.values.begin(), parameter.values.end(), value) -
+             parameter.values.begin();
+    };
+    steps += std::abs(place(config.at(parameter.name)) - place(parameter.default_value));
+  }
+  return steps;
 }
 
 }  // namespace
@@ -37,7 +43,7 @@ std::size_t choose_use(const std::vector<Use>& uses, const AttentionMask* mask) 
       mask != nullptr && mask->has_key_rows() && mask->keys_per_tile() < kKeysPerTile;
   const auto rank = [&](const Use& use) {
     return mask != nullptr ? static_cast<int>(reads_key_lists(use) == wants_lists)
-                           : preference(use);
+                           : matmul_rank(use);
   };
   const auto best = std::max_element(uses.begin(), uses.end(),
                                      [&](const Use& a, const Use& b) { return rank(a) < rank(b); });
@@ -47,12 +53,19 @@ std::size_t choose_use(const std::vector<Use>& uses, const AttentionMask* mask) 
 std::optional<kernel::KernelConfig> choose_config(const Use& use) {
   const contract::TemplateContract& contract = use.kernel->contract;
   contract::ContractScope scope = use.scope;
+  scope.config = choose_matmul_config(use);
+  if (!scope.config.empty() && contract::is_allowed(contract, scope)) {
+    return scope.config;
+  }
   scope.config = contract::default_config(contract);
   if (contract::is_allowed(contract, scope)) {
     return scope.config;
   }
   const auto configs = contract::allowed_configs(contract, scope);
-  return configs.empty() ? std::nullopt : std::optional(configs.front());
+  const auto nearest = std::min_element(
+      configs.begin(), configs.end(),
+      [&](const auto& a, const auto& b) { return distance(contract, a) < distance(contract, b); });
+  return nearest == configs.end() ? std::nullopt : std::optional(*nearest);
 }
 
 }  // namespace stof::fusion

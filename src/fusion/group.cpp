@@ -179,6 +179,9 @@ class Grouper {
     }
     Chain longer = group.chain;
     while (grow(longer, ir_, readers_, is_free_)) {
+      if (!operands_join(group, longer)) {
+        return;
+      }
       std::vector<int> operators = group.operators;
       operators.push_back(longer.statements.back().op);
       if (!would_be_acyclic(operators)) {
@@ -188,6 +191,37 @@ class Grouper {
       group.chain = longer;
       place(group);
     }
+  }
+
+  // Whether the axes of every other operand join as those of the hooked value do: it is constant
+  // along all of the leading ones, or along none. Elementwise templates take more.
+  bool operands_join(const Group& group, const Chain& chain) const {
+    const Shape& shape = ir_.values[static_cast<std::size_t>(chain.result())]->shape;
+    if (group.candidates.front().match.operators.empty()) {
+      return true;
+    }
+    const OpKind kind = at(group.operators.front()).kind;
+    const bool is_reduction = kind >= OpKind::ReduceSum && kind <= OpKind::ReduceMax;
+    // A matrix product may keep its rows apart from the axes before them.
+    const int inner = kind == OpKind::MatMul ? 2 : 1;
+    const auto joins = [&](int value) {
+      const Shape& operand = ir_.values[static_cast<std::size_t>(value)]->shape;
+      if (is_reduction && !(operand == shape)) {
+        return false;
+      }
+      int constant = 0;
+      int varying = 0;
+      for (int axis = inner + 1; axis <= shape.rank(); ++axis) {
+        if (shape[-axis] == Dim(1)) {
+          continue;
+        }
+        const bool is_constant = axis > operand.rank() || operand[-axis] == Dim(1);
+        ++(is_constant ? constant : varying);
+      }
+      return constant == 0 || varying == 0;
+    };
+    const std::vector<int> others = other_operands(chain);
+    return std::all_of(others.begin(), others.end(), joins);
   }
 
   // Whether all groups could still run one after another with these operators in one.

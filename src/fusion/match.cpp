@@ -65,20 +65,17 @@ class Matcher {
 
   const PatternStep& step(std::size_t i) const { return contract_->pattern[i]; }
 
-  // Goes on from every way in which the operator fits the step; false where none does.
-  bool bind_each_way(std::size_t i, int op, std::vector<Match>& found) const {
-    bool fits = false;
+  // Goes on from every way in which the operator fits the step.
+  void bind_each_way(std::size_t i, int op, std::vector<Match>& found) const {
     const std::size_t input_count = ir_->operators[static_cast<std::size_t>(op)].inputs.size();
     const bool has_choice =
         input_count == 2 && is_commutative(ir_->operators[static_cast<std::size_t>(op)].kind);
     for (const bool is_swapped : {false, true}) {
       Matcher next = *this;
       if ((!is_swapped || has_choice) && next.bind(i, op, is_swapped)) {
-        fits = true;
         next.complete(found);
       }
     }
-    return fits;
   }
 
   void complete(std::vector<Match>& found) const {
@@ -87,8 +84,10 @@ class Matcher {
         continue;
       }
       if (const std::optional<int> op = operator_for(i)) {
-        const bool fits = *op != kAbsent && bind_each_way(i, *op, found);
-        if (!fits && step(i).is_optional) {
+        if (*op != kAbsent) {
+          bind_each_way(i, *op, found);
+        }
+        if (step(i).is_optional) {
           Matcher next = *this;
           if (next.leave_out(i)) {
             next.complete(found);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <numeric>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -72,13 +73,13 @@ class UseMaker {
       hooked.push_back(
           broadcast(viewed(value, ir, placement), placement.extents(group.chain.result())));
     }
-    if (is_elementwise(anchor.kind)) {
+    if (match_.operators.empty()) {
       views.at("x") = broadcast(views.at("x"), views.at("y").extents);
       copy_views(views, hooked);
     } else if (anchor.kind == OpKind::MatMul) {
       matmul_views(anchor, views, hooked);
     } else if (anchor.kind >= OpKind::ReduceSum && anchor.kind <= OpKind::ReduceMax) {
-      reduce_views(anchor, views);
+      reduce_views(anchor, views, hooked);
     } else {
       joined_views(views, hooked, group.chain.value);
     }
@@ -220,13 +221,18 @@ class UseMaker {
     }
   }
 
-  static void reduce_views(const graph::Operator& op, std::map<std::string, View>& views) {
+  static void reduce_views(const graph::Operator& op, std::map<std::string, View>& views,
+                           std::vector<View>& hooked) {
     View& x = views.at("x");
     View& y = views.at("y");
     const auto axis = static_cast<int>(graph::attribute<std::int64_t>(op, "axis"));
     const int inner = x.rank() - axis - 1;
     x = joined("x", x, std::array{axis, 1, inner});
-    y = joined("y", y, std::array{y.rank() - inner, inner});
+    const std::array sizes = {y.rank() - inner, inner};
+    y = joined("y", y, sizes);
+    for (View& view : hooked) {
+      view = joined("an operand of the epilogue", view, sizes);
+    }
   }
 
   void joined_views(std::map<std::string, View>& views, std::vector<View>& hooked,
@@ -309,6 +315,7 @@ class UseMaker {
 
   // Expressions may speak of absent ports too.
   void stand_in(const Port& port) {
+    use_.scope.alignments.emplace(port.name, kAlignmentBytes);
     for (const contract::Extent& extent : port.shape) {
       if (!extent.dim.empty()) {
         use_.scope.dims.emplace(extent.dim, 1);
@@ -337,20 +344,25 @@ class UseMaker {
     }
   }
 
-  // Axes whose stride nothing in the header speaks of are packed.
-  void check_layout(const Port& port, const View& view) const {
-    if (view.offset * size_bytes(view.dtype) % kAlignmentBytes != 0) {
+  // Where nothing in the header speaks of them, bases are aligned and axes packed.
+  void check_layout(const Port& port, const View& view) {
+    const std::int64_t alignment = std::gcd(view.offset * size_bytes(view.dtype), kAlignmentBytes);
+    use_.scope.alignments.emplace(port.name, alignment);
+    if (alignment < kAlignmentBytes && !contract_.reads("alignment." + port.name)) {
       throw Misfit{
           fmt::format("{} does not start at a multiple of {} bytes", port.name, kAlignmentBytes)};
     }
+    std::int64_t packed = 1;
     for (std::size_t axis = port.shape.size(); axis-- > 0;) {
-      const bool is_last = axis + 1 == port.shape.size();
-      const std::int64_t packed = is_last ? 1 : view.strides[axis + 1] * view.extents[axis + 1];
+      if (view.extents[axis] == 1) {
+        continue;
+      }
       const bool is_told =
           contract_.reads(fmt::format("stride.{}.{}", port.name, port.shape[axis].dim));
-      if (!is_told && view.extents[axis] != 1 && view.strides[axis] != packed) {
+      if (!is_told && view.strides[axis] != packed) {
         throw Misfit{fmt::format("{} is not packed", port.name)};
       }
+      packed = view.strides[axis] * view.extents[axis];
     }
   }
 

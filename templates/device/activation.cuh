@@ -1,7 +1,7 @@
 // The elementwise operators on float. Functions of namespace stof keep a relative error of a few
 // units in the last place, also in the tails where the result is tiny. Those of stof::coarse err by
 // less than 2^-12 of the result and cost about half: they are for values that are rounded to 16 bits
-// at once. Either may give 0 for a result below 1e-36, and all pass NaN on.
+// at once. Either may give 0 for a result below 1e-35, and all pass NaN on.
 #pragma once
 
 namespace stof {
@@ -58,7 +58,7 @@ __device__ __forceinline__ float sigmoid(float x) {
 }
 
 __device__ __forceinline__ float silu(float x) {
-  return x / (1.0f + expf(-x));
+  return x * fast_reciprocal(1.0f + expf(-x));
 }
 
 // 2^(value + rest), where the rest is what rounding took from the value.

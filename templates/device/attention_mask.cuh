@@ -5,7 +5,8 @@ namespace stof {
 
 enum class MaskClass { None, IntervalRows, InlinePredicate, Bitmap };
 
-// The state of a 64 x 64 tile is the number of its bitmap, -1 if all of it is seen, or this.
+// States of a 64 x 64 tile; others are numbers of bitmaps.
+constexpr int kTileIsFull = -1;
 constexpr int kTileIsEmpty = -2;
 
 // The arrays of a mask whose names in a contract begin with "mask.".
@@ -63,17 +64,16 @@ struct AttentionPlace {
 // the 64 rows) + lane.
 template <MaskClass Class>
 __device__ __forceinline__ unsigned stored_word(const MaskArrays& mask, int status, int slot) {
-  if (Class == MaskClass::Bitmap && status >= 0) {
-    return __ldg(mask.bitmaps + static_cast<long long>(status) * 128 + slot);
-  }
-  return status == kTileIsEmpty ? 0 : 0xffffffffu;
+  if (Class != MaskClass::Bitmap || status < 0) return 0;
+  return __ldg(mask.bitmaps + (static_cast<unsigned>(status) * 128 + slot));
 }
 
-// The bits of the keys that a row sees, in the places of both rows of a pair. The bounds are read again for every tile:
-// they lie in L1, and registers are scarcer.
+// The bits of the keys that a row sees, in the places of both rows of a pair; none for a row that does not exist. The
+// bounds are read again for every tile: they lie in L1, and registers are scarcer.
 __device__ __forceinline__ unsigned interval_word(const MaskArrays& mask, const AttentionPlace& place, int row, int key,
                                                   int lane) {
-  const long long index = static_cast<long long>(place.plane) * place.q_len + place.query(row);
+  if (row >= place.q_len) return 0;
+  const int index = place.plane * place.q_len + row;
   return columns_below(__ldg(mask.row_end + index) - key, lane) &
          ~columns_below(__ldg(mask.row_first + index) - key, lane);
 }
@@ -99,7 +99,9 @@ template <MaskClass Class, int Keys, typename Modifier>
 __device__ __forceinline__ unsigned mask_word(unsigned stored, int status, const MaskArrays& mask,
                                               const Modifier& modifier, const AttentionPlace& place, int row, int key,
                                               int key_end, int lane) {
-  unsigned word = Class == MaskClass::Bitmap && status >= 0 ? stored >> (key % 64 / 2) : stored;
+  if (status == kTileIsFull && key + Keys <= key_end) return 0xffffffffu;
+  unsigned word = status == kTileIsEmpty ? 0 : 0xffffffffu;
+  if (Class == MaskClass::Bitmap && status >= 0) word = stored >> (key % 64 / 2);
   if (Class == MaskClass::IntervalRows && status >= 0) {
     word = (interval_word(mask, place, row, key, lane) & kFirstRowBits) |
            (interval_word(mask, place, row + 8, key, lane) & ~kFirstRowBits);

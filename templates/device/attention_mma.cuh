@@ -8,12 +8,11 @@
 
 namespace stof {
 
-// The Q fragments of a warp: kept in registers while they are few, else read again for every key tile.
-template <int RowBlocks, int HeadDim>
+// The Q fragments of a warp: kept in registers, or read again for every key tile.
+template <int RowBlocks, int HeadDim, bool AreKept>
 struct QueryFragments {
   static constexpr int kSteps = PaddedRows<HeadDim>::kColumns / 16;
-  static constexpr bool kAreKept = RowBlocks * kSteps <= 8;
-  static constexpr int kKept = kAreKept ? kSteps : 1;
+  static constexpr int kKept = AreKept ? kSteps : 1;
 
   unsigned address[RowBlocks];
   unsigned fragment[kKept][RowBlocks][4];
@@ -23,26 +22,26 @@ struct QueryFragments {
     for (int block = 0; block < RowBlocks; ++block) ldmatrix_x4(fragment[kept][block], address[block] + step * 32);
   }
   __device__ __forceinline__ void keep() {
-    if constexpr (kAreKept) {
+    if constexpr (AreKept) {
 #pragma unroll
       for (int step = 0; step < kSteps; ++step) read(step, step);
     }
   }
   // The fragments of one step of the depth.
   __device__ __forceinline__ unsigned (&at(int step))[RowBlocks][4] {
-    if constexpr (!kAreKept) read(0, step);
-    return fragment[kAreKept ? step : 0];
+    if constexpr (!AreKept) read(0, step);
+    return fragment[AreKept ? step : 0];
   }
 };
 
 // s = Q K^T; `keys` is the lane's address in the K tile.
-template <typename T, int RowBlocks, int HeadDim, int Scores>
-__device__ __forceinline__ void multiply_keys(float (&s)[RowBlocks][Scores], QueryFragments<RowBlocks, HeadDim>& q,
-                                              unsigned keys) {
+template <typename T, int RowBlocks, int HeadDim, bool AreKept, int Scores>
+__device__ __forceinline__ void multiply_keys(float (&s)[RowBlocks][Scores],
+                                              QueryFragments<RowBlocks, HeadDim, AreKept>& q, unsigned keys) {
 #pragma unroll
   for (int i = 0; i < RowBlocks * Scores; ++i) s[i / Scores][i % Scores] = 0;
 #pragma unroll
-  for (int step = 0; step < QueryFragments<RowBlocks, HeadDim>::kSteps; ++step) {
+  for (int step = 0; step < PaddedRows<HeadDim>::kColumns / 16; ++step) {
     unsigned(&a)[RowBlocks][4] = q.at(step);
 #pragma unroll
     for (int pair = 0; pair < Scores / 8; ++pair) {

@@ -11,7 +11,6 @@ __device__ __forceinline__ float exp2_approx(float x) {
   return y;
 }
 
-__device__ __forceinline__ float minus_infinity() { return __int_as_float(0xff800000); }
 
 // Over the four lanes that share an accumulator row.
 __device__ __forceinline__ float quad_max(float x) {
@@ -60,12 +59,18 @@ struct SoftmaxRows {
       is_passed |= (best[i / 2][i % 2] - reference[i / 2][i % 2]) * scale_log2 > kSlackLog2;
     }
     if (__any_sync(0xffffffffu, is_passed)) follow(best, o, scale_log2);
+    float offset[RowBlocks][2];
+#pragma unroll
+    for (int i = 0; i < 2 * RowBlocks; ++i) {
+      const float top = reference[i / 2][i % 2];
+      offset[i / 2][i % 2] = top == minus_infinity() ? 0.0f : top * scale_log2;
+    }
+    // In the order in which the second product takes them: 16 keys of all row blocks.
 #pragma unroll
     for (int i = 0; i < RowBlocks * Scores; ++i) {
-      const int block = i / Scores, half = i % 4 / 2;
-      const float top = reference[block][half];
-      float& x = s[block][i % Scores];
-      x = exp2_approx(fmaf(x, scale_log2, top == minus_infinity() ? 0.0f : -top * scale_log2));
+      const int block = i / 8 % RowBlocks, half = i % 4 / 2;
+      float& x = s[block][i / (8 * RowBlocks) * 8 + i % 8];
+      x = exp2_approx(fmaf(x, scale_log2, -offset[block][half]));
       sum[block][half] += x;
     }
   }

@@ -19,6 +19,9 @@ __device__ __forceinline__ nv_bfloat16 from_float<nv_bfloat16>(float value) { re
 template <>
 __device__ __forceinline__ float from_float<float>(float value) { return value; }
 
+// NVRTC has no <math.h>.
+__device__ __forceinline__ float minus_infinity() { return __int_as_float(0xff800000); }
+
 // Two 16-bit values in a register, the first in the low half.
 template <typename T>
 __device__ __forceinline__ unsigned pack2(float low, float high);

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "base/device_profile.hpp"
+#include "engine/operator_cases.hpp"
 #include "graph/normalise.hpp"
 #include "render/template_store.hpp"
 #include "stof/stof.hpp"
@@ -55,5 +56,21 @@ TEST_CASE("a transformer layer") {
   }
   for (const auto& spec : result.specs) {
     std::printf("%s\n", spec.variables.dump(1).c_str());
+  }
+}
+
+TEST_CASE("every operator has a template, on every GPU") {
+  for (const auto& cases : {testing::matmul_cases(), testing::row_cases(), testing::other_cases(),
+                            testing::attention_cases()}) {
+    for (const testing::OperatorCase& of : cases) {
+      for (const DType dtype : {DType::Float16, DType::BFloat16}) {
+        const std::string text = of.name + " " + std::string(name(dtype));
+        try {
+          lowered(of.build(dtype));
+        } catch (const Error& error) {
+          FAIL_CHECK(text, ": ", std::string(error.what()));
+        }
+      }
+    }
   }
 }

@@ -1,0 +1,252 @@
+#pragma once
+
+#include <array>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stof/stof.hpp"
+
+// Small graphs around each operator, and what is fused with it.
+namespace stof::testing {
+
+struct OperatorCase {
+  std::string name;
+  std::function<Graph(DType)> build;
+};
+
+// Weights and inputs of matrix products are scaled so that results stay near 1.
+inline std::vector<OperatorCase> matmul_cases() {
+  std::vector<OperatorCase> cases;
+  for (const auto layout : {WeightLayout::OutIn, WeightLayout::InOut}) {
+    for (const auto& [m, n, k] : std::vector<std::array<std::int64_t, 3>>{{1, 64, 64},
+                                                                          {3, 1000, 776},
+                                                                          {4, 96, 4096},
+                                                                          {17, 65, 40},
+                                                                          {130, 129, 72},
+                                                                          {333, 770, 1000},
+                                                                          {64, 7, 13},
+                                                                          {1024, 256, 128}}) {
+      const std::string name = fmt::format("linear {}x{}x{} {}", m, n, k,
+                                           layout == WeightLayout::OutIn ? "out_in" : "in_out");
+      const Shape shape = layout == WeightLayout::OutIn ? Shape{n, k} : Shape{k, n};
+      cases.push_back({name, [=, m = m, n = n, k = k](DType dtype) {
+                         Graph graph("linear");
+                         const auto x = graph.input("x", {m, k}, dtype);
+                         const auto w = graph.weight("w", shape, dtype, {.layout = layout});
+                         graph.output("y", graph.linear(x, w));
+                         return graph;
+                       }});
+      cases.push_back({name + " bias gelu residual", [=, m = m, n = n, k = k](DType dtype) {
+                         Graph graph("linear");
+                         const auto x = graph.input("x", {2, m, k}, dtype);
+                         const auto r = graph.input("r", {2, m, n}, dtype);
+                         const auto w = graph.weight("w", shape, dtype, {.layout = layout});
+                         const auto b = graph.weight("b", {n}, dtype);
+                         const auto y = graph.linear(graph.scale(x, 0.1), w, b);
+                         graph.output("y", graph.add(graph.gelu(y), r));
+                         return graph;
+                       }});
+    }
+  }
+  cases.push_back({"batched matmul", [](DType dtype) {
+                     Graph graph("matmul");
+                     const auto a = graph.input("a", {3, 4, 70, 48}, dtype);
+                     const auto b = graph.input("b", {3, 4, 48, 33}, dtype);
+                     const auto c = graph.input("c", {33, 33}, dtype);
+                     graph.output("y", graph.matmul(graph.matmul(a, b), c));
+                     return graph;
+                   }});
+  cases.push_back({"transposed matmul", [](DType dtype) {
+                     Graph graph("matmul");
+                     const auto a = graph.input("a", {5, 48, 72}, dtype);
+                     const auto b = graph.input("b", {5, 40, 48}, dtype);
+                     graph.output("y", graph.matmul(a, b, true, true));
+                     return graph;
+                   }});
+  cases.push_back({"gated product", [](DType dtype) {
+                     Graph graph("swiglu");
+                     const auto x = graph.scale(graph.input("x", {2, 50, 64}, dtype), 0.2);
+                     const auto gate = graph.linear(x, graph.weight("g", {160, 64}, dtype));
+                     const auto up = graph.linear(x, graph.weight("u", {160, 64}, dtype));
+                     graph.output("y", graph.multiply(graph.silu(gate), up));
+                     return graph;
+                   }});
+  return cases;
+}
+
+inline std::vector<OperatorCase> row_cases() {
+  std::vector<OperatorCase> cases;
+  for (const std::int64_t hidden : {1, 7, 8, 63, 768, 1000, 4096}) {
+    const Shape shape = {3, 11, hidden};
+    cases.push_back({fmt::format("layer_norm {}", hidden), [=](DType dtype) {
+                       Graph graph("norm");
+                       const auto x = graph.input("x", shape, dtype);
+                       const auto r = graph.input("r", shape, dtype);
+                       const auto g = graph.weight("g", {hidden}, dtype);
+                       const auto b = graph.weight("b", {hidden}, dtype);
+                       const auto sum = graph.add(x, r);
+                       graph.output("y", graph.layer_norm(sum, g, b));
+                       graph.output("sum", sum);
+                       return graph;
+                     }});
+    cases.push_back({fmt::format("rms_norm {}", hidden), [=](DType dtype) {
+                       Graph graph("norm");
+                       const auto x = graph.input("x", shape, dtype);
+                       const auto g = graph.weight("g", {hidden}, dtype);
+                       graph.output("y", graph.gelu_tanh(graph.rms_norm(x, g)));
+                       return graph;
+                     }});
+    cases.push_back({fmt::format("softmax {}", hidden), [=](DType dtype) {
+                       Graph graph("softmax");
+                       graph.output("y", graph.softmax(graph.input("x", shape, dtype)));
+                       return graph;
+                     }});
+    cases.push_back({fmt::format("reductions {}", hidden), [=](DType dtype) {
+                       Graph graph("reduce");
+                       const auto x = graph.input("x", shape, dtype);
+                       graph.output("sum", graph.reduce_sum(x, 2));
+                       graph.output("mean", graph.reduce_mean(x, 1, true));
+                       graph.output("max", graph.reduce_max(x, 0));
+                       return graph;
+                     }});
+  }
+  return cases;
+}
+
+inline std::vector<OperatorCase> other_cases() {
+  return {
+      {"elementwise chain",
+       [](DType dtype) {
+         Graph graph("chain");
+         const auto x = graph.input("x", {3, 17, 40}, dtype);
+         const auto row = graph.input("row", {40}, dtype);
+         const auto column = graph.input("column", {17, 1}, dtype);
+         auto y = graph.maximum(graph.multiply(x, row), graph.subtract(column, x));
+         y = graph.tanh(graph.shift(graph.scale(y, 0.3), 0.2));
+         y = graph.divide(graph.sigmoid(y), graph.shift(graph.exp(graph.minimum(x, row)), 1.0));
+         graph.output("y", graph.relu(graph.sqrt(graph.reciprocal(graph.shift(y, 1.5)))));
+         return graph;
+       }},
+      {"cast, transpose, slice, concat",
+       [](DType dtype) {
+         Graph graph("views");
+         const auto x = graph.input("x", {4, 6, 10}, dtype);
+         const auto t = graph.transpose(x, {2, 0, 1});
+         const auto s = graph.slice(t, 0, 3, 5);
+         const auto c = graph.concat({s, graph.slice(t, 0, 0, 2)}, 0);
+         graph.output("y", graph.reshape(c, {7, 24}));
+         graph.output("f", graph.cast(s, DType::Float32));
+         return graph;
+       }},
+      {"embedding",
+       [](DType dtype) {
+         Graph graph("embedding");
+         const auto table = graph.weight("table", {9, 72}, dtype);
+         const auto ids = graph.input("ids", {3, 5}, DType::Int32);
+         const auto position = graph.weight("position", {5, 72}, dtype);
+         graph.output("y", graph.add(graph.embedding(table, ids), position));
+         return graph;
+       }},
+      {"rotary",
+       [](DType dtype) {
+         Graph graph("rotary");
+         const auto x = graph.input("x", {2, 3, 20, 32}, dtype);
+         const auto p = graph.input("p", {2, 20}, DType::Int32);
+         const auto s = graph.input("s", {20}, DType::Int32);
+         graph.output("half", graph.rotary(x, {.position = 5000}));
+         graph.output("interleaved",
+                      graph.rotary(x, {.style = RotaryStyle::Interleaved, .rotary_dim = 16}, p));
+         graph.output("shared", graph.rotary(x, {}, s));
+         return graph;
+       }},
+      {"patches",
+       [](DType dtype) {
+         Graph graph("patches");
+         graph.output("y", graph.patches(graph.input("x", {2, 3, 12, 20}, dtype), 4));
+         return graph;
+       }},
+      {"attention from a strided projection",
+       [](DType dtype) {
+         Graph graph("attention");
+         const auto x = graph.scale(graph.input("x", {2, 70, 64}, dtype), 0.3);
+         const auto w = graph.weight("w", {(4 + 2 * 2) * 16, 64}, dtype);
+         const auto heads = graph.split_qkv(graph.linear(x, w), {.heads = 4, .kv_heads = 2});
+         graph.output("y", graph.merge_heads(graph.attention(heads.q, heads.k, heads.v,
+                                                             {.mask = sliding_window(9, 9)})));
+         return graph;
+       }},
+  };
+}
+
+inline AttentionOptions with_score(const Score& score) {
+  return {.mask = causal(), .score = score};
+}
+
+// Score modifiers and run-time masks.
+inline std::vector<OperatorCase> attention_cases() {
+  const auto with = [](const std::string& name,
+                       const std::function<AttentionOptions(Graph&, DType)>& options) {
+    return OperatorCase{name, [options](DType dtype) {
+                          Graph graph("attention");
+                          const Shape shape = {2, 4, 90, 32};
+                          const auto q = graph.input("q", shape, dtype);
+                          const auto k = graph.input("k", shape, dtype);
+                          const auto v = graph.input("v", shape, dtype);
+                          const auto result =
+                              graph.attention_with_lse(q, k, v, options(graph, dtype));
+                          graph.output("y", result.output);
+                          graph.output("lse", result.lse);
+                          return graph;
+                        }};
+  };
+  return {
+      with("alibi",
+           [](Graph&, DType) {
+             return with_score(score() + 0.125 * to_float(key_position() - query_position()));
+           }),
+      with("soft cap", [](Graph&, DType) { return with_score(5.0 * tanh(score() / 5.0)); }),
+      with("relative bias",
+           [](Graph& graph, DType dtype) {
+             const auto bias = graph.capture(graph.weight("bias", {4, 200}, dtype));
+             return with_score(score() +
+                               bias(head_index(), key_position() - query_position() + 100));
+           }),
+      with("additive bias",
+           [](Graph& graph, DType dtype) {
+             const auto bias = graph.capture(graph.input("bias", {1, 4, 90, 90}, dtype));
+             return with_score(score() +
+                               bias(batch_index(), head_index(), query_position(), key_position()));
+           }),
+      with("table",
+           [](Graph&, DType) {
+             const Table slopes("slopes", std::vector<double>{0.5, 0.25, 0.125, 0.0625});
+             return with_score(score() +
+                               slopes[head_index()] * to_float(key_position() - query_position()));
+           }),
+      with("key lengths",
+           [](Graph& graph, DType) {
+             return AttentionOptions{.kv_lengths = graph.input("lengths", {2}, DType::Int32)};
+           }),
+      with("key padding",
+           [](Graph& graph, DType) {
+             const auto keep = graph.capture(graph.input("keep", {2, 90}, DType::Bool));
+             return AttentionOptions{.mask = key_padding(keep) && sliding_window(30, 30)};
+           }),
+      with("run-time key lengths",
+           [](Graph& graph, DType) {
+             return AttentionOptions{
+                 .mask_input = graph.mask_input("m", {2}, {.form = MaskForm::KeyLengths})};
+           }),
+      with("run-time dense mask",
+           [](Graph& graph, DType) {
+             return AttentionOptions{
+                 .mask = causal(),
+                 .mask_input = graph.mask_input("m", {2, 1, 90, 90}, {.form = MaskForm::Dense})};
+           }),
+  };
+}
+
+}  // namespace stof::testing

@@ -1,0 +1,129 @@
+// Every template, rendered and compiled for every kind of GPU: with what is chosen for the cases of
+// operator_cases.hpp, and at the corners of its parameters.
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "base/device_profile.hpp"
+#include "base/parallel.hpp"
+#include "compile/nvrtc_compiler.hpp"
+#include "engine/operator_cases.hpp"
+#include "fusion/lower.hpp"
+#include "graph/normalise.hpp"
+#include "render/renderer.hpp"
+#include "stof/stof.hpp"
+
+using namespace stof;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+struct Kernel {
+  kernel::KernelSpec spec;
+  base::GpuTarget target;
+
+  std::string text() const {
+    return fmt::format("{} for {} with {}", spec.file, target.text(), spec.variables.dump());
+  }
+};
+
+class Kernels {
+ public:
+  Kernels()
+      : store_(std::make_shared<const render::TemplateStore>(render::TemplateStore::open({}))) {
+    std::map<std::string, std::string> texts;
+    for (const auto& [path, file] : store_->files()) {
+      texts.emplace(path, file.text);
+    }
+    templates_ = fusion::read_templates(texts);
+  }
+
+  const fusion::TemplateLibrary& templates() const { return templates_; }
+
+  void add(const Graph& graph, const base::DeviceProfile& device) {
+    const auto lowered =
+        fusion::lower(graph::normalise_but_attention(graph.ir()), templates_, device);
+    for (const kernel::KernelSpec& spec : lowered.specs) {
+      const base::GpuTarget target = base::parse_gpu_target(device.target);
+      if (seen_.insert(spec.file + target.text() + spec.variables.dump()).second) {
+        kernels_.push_back({spec, target});
+      }
+    }
+  }
+
+  const std::vector<Kernel>& all() const { return kernels_; }
+
+  // What is wrong with them, a line each.
+  std::string faults(const std::vector<Kernel>& kernels) const {
+    const render::Renderer renderer(store_);
+    const compile::NvrtcCompiler compiler;
+    std::mutex mutex;
+    std::string faults;
+    base::parallel_for(static_cast<std::int64_t>(kernels.size()), [&](std::int64_t i) {
+      const Kernel& kernel = kernels[static_cast<std::size_t>(i)];
+      std::string fault;
+      try {
+        const compile::CompiledKernel compiled = compiler.compile(
+            {.source = renderer.render(kernel.spec.file, render::from_json(kernel.spec.variables)),
+             .target = kernel.target},
+            {});
+        const auto found = compile::quality_faults(compiled);
+        fault = found.empty() ? "" : found.front();
+      } catch (const Error& error) {
+        fault = error.what();
+      }
+      const std::scoped_lock lock(mutex);
+      if (!fault.empty()) {
+        faults += kernel.text() + "\n  " + fault + "\n";
+      }
+    });
+    return faults;
+  }
+
+ private:
+  std::shared_ptr<const render::TemplateStore> store_;
+  fusion::TemplateLibrary templates_;
+  std::set<std::string> seen_;
+  std::vector<Kernel> kernels_;
+};
+
+void add_cases(Kernels& kernels, const base::DeviceProfile& device) {
+  for (const auto& cases : {testing::matmul_cases(), testing::row_cases(), testing::other_cases(),
+                            testing::attention_cases()}) {
+    for (const testing::OperatorCase& of : cases) {
+      kernels.add(of.build(DType::Float16), device);
+    }
+  }
+}
+
+// One shipped profile for each kind of GPU.
+constexpr std::array kDevices = {"a100", "a10", "l40s", "h200", "b200", "rtx5090"};
+
+}  // namespace
+
+TEST_CASE("every template takes part in a case") {
+  Kernels kernels;
+  add_cases(kernels, base::shipped_profile("h200"));
+  add_cases(kernels, base::shipped_profile("a100"));
+  std::set<std::string> used;
+  for (const Kernel& kernel : kernels.all()) {
+    used.insert(kernel.spec.file);
+  }
+  for (const fusion::KernelTemplate& one : kernels.templates()) {
+    CHECK_MESSAGE(used.contains(one.file), one.file, " is never chosen");
+  }
+}
+
+TEST_CASE("what is chosen compiles for every kind of GPU, without spills or lost speed") {
+  Kernels kernels;
+  for (const char* device : kDevices) {
+    add_cases(kernels, base::shipped_profile(device));
+  }
+  CHECK(kernels.all().size() > 200);
+  CHECK(kernels.faults(kernels.all()) == "");
+}
