@@ -80,10 +80,14 @@ MaskFeatures measure(const Mask& mask, const MaskLayout& layout) {
     features.longest_tile_row =
         std::max<std::int64_t>(features.longest_tile_row, std::ssize(layout.load.row(r)));
   }
+  measure_rows(layout, features);
+  return classified(mask, features);
+}
+
+MaskFeatures classified(const Mask& mask, MaskFeatures features) {
   if (const auto* predicate = std::get_if<Expr>(&mask.node().form)) {
     features.predicate_operations = predicate->node().size;
   }
-  measure_rows(layout, features);
   features.mask_class = classify(mask, features);
   return features;
 }

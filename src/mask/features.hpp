@@ -44,6 +44,8 @@ struct MaskFeatures {
   std::int64_t percentile_99_keys = 0;
   std::int64_t max_keys = 0;
   std::int64_t empty_rows = 0;
+
+  friend bool operator==(const MaskFeatures&, const MaskFeatures&) = default;
 };
 
 // `layout` is that of the mask. The class: None where all tiles are full; IntervalRows where rows
@@ -51,5 +53,8 @@ struct MaskFeatures {
 // bits; else Bitmap. What a mask with captures sees is another thing on each run: it is
 // InlinePredicate if it is an expression, else Bitmap.
 MaskFeatures measure(const Mask& mask, const MaskLayout& layout);
+
+// Features of which the counts are there, with the class and predicate_operations too.
+MaskFeatures classified(const Mask& mask, MaskFeatures features);
 
 }  // namespace stof::mask

@@ -178,31 +178,6 @@ void append(std::span<const std::int32_t> columns, TileRows& rows) {
   rows.row_ptr.push_back(static_cast<std::int32_t>(rows.col_idx.size()));
 }
 
-MaskLayout empty_layout(const Mask& mask, const Extent& extent) {
-  MaskLayout layout;
-  layout.extent = extent;
-  layout.mask_batch = mask.uses_batch() ? extent.batch : 1;
-  layout.mask_heads = mask.uses_head() ? extent.heads : 1;
-  layout.tile_rows = ceil_div(extent.q_len, kTile);
-  layout.tile_cols = ceil_div(extent.kv_len, kTile);
-  for (TileRows* rows : {&layout.full, &layout.part, &layout.load}) {
-    rows->row_ptr.push_back(0);
-  }
-  std::int64_t tiles = 1;
-  for (const std::int64_t count :
-       {layout.mask_batch, layout.mask_heads, layout.tile_rows, layout.tile_cols}) {
-    if (count > kMaxTiles / tiles) {
-      throw GraphError(fmt::format(
-          "mask: {} x {} x {} x {} tiles of 64 x 64 (batch, heads, rows, columns) pass the limit "
-          "of "
-          "{}",
-          layout.mask_batch, layout.mask_heads, layout.tile_rows, layout.tile_cols, kMaxTiles));
-    }
-    tiles *= count;
-  }
-  return layout;
-}
-
 MaskLayout assemble(MaskLayout layout, const std::vector<TileRowClasses>& rows) {
   BitmapPool pool;
   for (const TileRowClasses& row : rows) {
@@ -221,9 +196,33 @@ MaskLayout assemble(MaskLayout layout, const std::vector<TileRowClasses>& rows) 
 
 }  // namespace
 
+MaskLayout empty_layout(const Extent& extent, bool by_batch, bool by_head) {
+  MaskLayout layout;
+  layout.extent = extent;
+  layout.mask_batch = by_batch ? extent.batch : 1;
+  layout.mask_heads = by_head ? extent.heads : 1;
+  layout.tile_rows = ceil_div(extent.q_len, kTile);
+  layout.tile_cols = ceil_div(extent.kv_len, kTile);
+  for (TileRows* rows : {&layout.full, &layout.part, &layout.load}) {
+    rows->row_ptr.push_back(0);
+  }
+  std::int64_t tiles = 1;
+  for (const std::int64_t count :
+       {layout.mask_batch, layout.mask_heads, layout.tile_rows, layout.tile_cols}) {
+    if (count > kMaxTiles / tiles) {
+      throw GraphError(fmt::format(
+          "mask: {} x {} x {} x {} tiles of 64 x 64 (batch, heads, rows, columns) pass the limit "
+          "of {}",
+          layout.mask_batch, layout.mask_heads, layout.tile_rows, layout.tile_cols, kMaxTiles));
+    }
+    tiles *= count;
+  }
+  return layout;
+}
+
 MaskLayout build_layout(const Mask& mask, const Extent& extent, const CaptureValues& captures) {
   const Evaluator evaluator(mask, extent, captures);
-  MaskLayout layout = empty_layout(mask, extent);
+  MaskLayout layout = empty_layout(extent, mask.uses_batch(), mask.uses_head());
   std::vector<TileRowClasses> rows(layout.row_count());
   base::parallel_for(layout.row_count(), [&](std::int64_t r) {
     const std::int64_t plane = r / layout.tile_rows;

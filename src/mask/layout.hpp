@@ -69,6 +69,10 @@ struct MaskLayout {
   friend bool operator==(const MaskLayout&, const MaskLayout&) = default;
 };
 
+// The layout of a mask that differs between batch elements or heads, with no row listed yet. Throws
+// GraphError where there are more tiles than 32 bits count.
+MaskLayout empty_layout(const Extent& extent, bool by_batch, bool by_head);
+
 // Throws GraphError: the mask does not fit the extent (check_extent); no query sees any key; more
 // tiles than 32 bits count; a capture without a value.
 MaskLayout build_layout(const Mask& mask, const Extent& extent, const CaptureValues& captures = {});
