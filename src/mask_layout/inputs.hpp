@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+
+#include <cuda_runtime_api.h>
+
+#include "mask_layout/layout.hpp"
+#include "mask_layout/views.hpp"
+
+namespace stof::mask_layout {
+
+enum class InputForm : std::uint8_t { KeyLengths, CuSeqlens, Dense, Csr };
+
+// Mask data that is known on the GPU only, and may be another on each run. Packed device arrays:
+// KeyLengths: data int32 [batch]. CuSeqlens: data int32 [count], count >= 2. Dense: data bytes
+// [batch, heads, q_len, kv_len]. Csr: row_ptr int32 [q_len + 1], data int32 [count], columns in any
+// order.
+struct MaskInput {
+  InputForm form = InputForm::Dense;
+  const void* data = nullptr;
+  const std::int32_t* row_ptr = nullptr;
+  std::int64_t count = 0;
+  std::int64_t batch = 1;  // of Dense: 1 where shared
+  std::int64_t heads = 1;
+};
+
+// Enqueues the check that values are in range, which sets kInvalidData where one is not, and for
+// Csr writes its bits, [q_len][ceil(kv_len / 64)] words.
+void prepare_input(const MaskInput& input, const Grid& grid, std::int64_t batch,
+                   std::uint64_t* bits, LayoutCounts* counts, cudaStream_t stream);
+
+}  // namespace stof::mask_layout

@@ -1,0 +1,146 @@
+// What can be said of a region without asking for each pair; never wrong.
+#pragma once
+
+#include "mask_layout/intervals.cuh"
+
+namespace stof::mask_layout {
+
+// Bits: some pair may be hidden, some may be seen.
+enum Truth : unsigned { kNever = 1, kAlways = 2, kUnknown = 3 };
+
+__device__ inline Truth truth_of(Range truth) {
+  return truth.low == 1 ? kAlways : truth.high == 0 ? kNever : kUnknown;
+}
+
+// The program of an expression; its slots are in shared memory, beside those of the next thread.
+__device__ inline Truth expression_truth(const MaskView& mask, const Grid& grid, const Part& part,
+                                         const Region& region, Range* slots) {
+  const auto slot = [&](int number) -> Range& { return slots[number * blockDim.x + threadIdx.x]; };
+  const auto scalar = [&](Scalar name) -> Range {
+    switch (name) {
+      case Scalar::Batch:
+        return {region.batch, region.batch};
+      case Scalar::Head:
+        return {region.head, region.head};
+      case Scalar::Query:
+        return region.query;
+      case Scalar::Key:
+        return region.key;
+      case Scalar::QueryLength:
+        return {grid.q_len, grid.q_len};
+      case Scalar::KeyLength:
+        break;
+    }
+    return {grid.kv_len, grid.kv_len};
+  };
+  for (int i = part.first_step; i < part.end_step; ++i) {
+    const Step& step = mask.steps[i];
+    const auto op = static_cast<expr::Op>(step.op);
+    const Range a = slot(step.operands[0]);
+    const Range b = slot(step.operands[1]);
+    const bool is_float = (step.flags & kIsFloat) != 0;
+    Range& result = slot(step.destination);
+    if (op == expr::Op::Constant) {
+      result = {step.word, step.word};
+    } else if (op == expr::Op::Scalar) {
+      result = scalar(static_cast<Scalar>(step.word));
+    } else if (op == expr::Op::Table) {
+      result = looked_up(mask.tables[step.word], a);
+    } else if (op == expr::Op::Capture) {
+      result = mask.captures[step.word].dtype == DType::Bool ? maybe() : all();
+    } else if (op == expr::Op::Select) {
+      const Range c = slot(step.operands[2]);
+      result = a.low == 1 ? b : a.high == 0 ? c : hull(b, c);
+    } else if (op == expr::Op::Not) {
+      result = {1 - a.high, 1 - a.low};
+    } else if (op == expr::Op::And) {
+      result = {a.low & b.low, a.high & b.high};
+    } else if (op == expr::Op::Or) {
+      result = {a.low | b.low, a.high | b.high};
+    } else if (is_comparison(op)) {
+      result = is_float ? maybe() : compared(op, a, b);
+    } else {
+      result = is_float ? all() : applied(op, a, b);
+    }
+  }
+  return truth_of(slot(0));
+}
+
+__device__ inline Truth key_lengths_truth(const Part& part, const Region& region) {
+  const std::int64_t length = static_cast<const std::int32_t*>(part.data)[region.batch];
+  return region.key.high < length ? kAlways : region.key.low >= length ? kNever : kUnknown;
+}
+
+// How many offsets are at most the position: the number of its document plus one, 0 in front of
+// all.
+__device__ inline int document_of(const Part& part, std::int64_t position) {
+  const auto* offsets = static_cast<const std::int32_t*>(part.data);
+  int low = 0;
+  int high = static_cast<int>(part.columns);
+  while (low < high) {
+    const int middle = low + (high - low) / 2;
+    if (offsets[middle] <= position) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+__device__ inline Truth documents_truth(const Part& part, const Region& region) {
+  const int first_query = document_of(part, region.query.low);
+  const int last_query = document_of(part, region.query.high);
+  const int first_key = document_of(part, region.key.low);
+  const int last_key = document_of(part, region.key.high);
+  const int behind_all = static_cast<int>(part.columns);
+  if (last_query < first_key || last_key < first_query || first_query == behind_all ||
+      first_key == behind_all) {
+    return kNever;
+  }
+  const bool is_one = first_query == last_query && first_key == last_key;
+  return is_one && first_query == first_key ? kAlways : kUnknown;
+}
+
+// Words hold the answer of data at once, so that only an empty stretch of rows is worth a look.
+__device__ inline Truth csr_truth(const Part& part, const Region& region) {
+  return part.row_ptr[region.query.low] == part.row_ptr[region.query.high + 1] ? kNever : kUnknown;
+}
+
+__device__ inline Truth region_truth(const MaskView& mask, const Grid& grid, const Region& region,
+                                     Range* slots) {
+  unsigned stack = 0;  // two bits a part, the last in the lowest
+  for (int i = 0; i < mask.part_count; ++i) {
+    const Part& part = mask.parts[i];
+    const unsigned a = stack & 3;
+    const unsigned b = stack >> 2 & 3;
+    switch (part.kind) {
+      case PartKind::And:
+        stack = (stack >> 4 << 2) | ((a | b) & 1) | (a & b & 2);
+        break;
+      case PartKind::Or:
+        stack = (stack >> 4 << 2) | (a & b & 1) | ((a | b) & 2);
+        break;
+      case PartKind::Not:
+        stack = (stack >> 2 << 2) | (a >> 1) | (a << 1 & 2);
+        break;
+      case PartKind::Expression:
+        stack = stack << 2 | expression_truth(mask, grid, part, region, slots);
+        break;
+      case PartKind::KeyLengths:
+        stack = stack << 2 | key_lengths_truth(part, region);
+        break;
+      case PartKind::Documents:
+        stack = stack << 2 | documents_truth(part, region);
+        break;
+      case PartKind::Csr:
+        stack = stack << 2 | csr_truth(part, region);
+        break;
+      default:
+        stack = stack << 2 | kUnknown;
+    }
+  }
+  return static_cast<Truth>(stack & 3);
+}
+
+}  // namespace stof::mask_layout

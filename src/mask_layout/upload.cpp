@@ -1,0 +1,183 @@
+#include "mask_layout/upload.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "base/check.hpp"
+#include "expr/table.hpp"
+#include "mask_layout/lower_program.hpp"
+#include "stof/error.hpp"
+
+namespace stof::mask_layout {
+
+namespace {
+
+// How many parts wait on the stack while the mask is evaluated, where the operand that needs most
+// goes first.
+int stack_needed(const Mask& mask) {
+  const auto* combination = std::get_if<mask::Combination>(&mask.node().form);
+  if (combination == nullptr) {
+    return 1;
+  }
+  const int first = stack_needed(combination->operands.front());
+  const int last = stack_needed(combination->operands.back());
+  const bool is_one = combination->operands.size() == 1;
+  return is_one || first != last ? std::max(first, last) : first + 1;
+}
+
+PartKind kind_of(mask::Operation operation) {
+  switch (operation) {
+    case mask::Operation::And:
+      return PartKind::And;
+    case mask::Operation::Or:
+      return PartKind::Or;
+    case mask::Operation::Not:
+      break;
+  }
+  return PartKind::Not;
+}
+
+void check_capture(const Capture& capture, const TensorView& view) {
+  if (view.dtype != capture.dtype() || std::ssize(view.shape) != capture.rank()) {
+    throw GraphError(fmt::format("mask: {} is {} of rank {}, not {} of rank {}", capture.name(),
+                                 name(view.dtype), view.shape.size(), name(capture.dtype()),
+                                 capture.rank()));
+  }
+  if (view.element_count() == 0) {
+    throw GraphError(fmt::format("mask: {} is empty", capture.name()));
+  }
+}
+
+std::array<std::int64_t, 4> packed_strides(const std::vector<std::int64_t>& shape) {
+  std::array<std::int64_t, 4> strides{};
+  std::int64_t stride = 1;
+  for (std::size_t axis = shape.size(); axis-- > 0;) {
+    strides[axis] = stride;
+    stride *= shape[axis];
+  }
+  return strides;
+}
+
+}  // namespace
+
+std::byte* Uploader::allocate(std::size_t size_bytes) {
+  return memory_.emplace_back(std::max<std::size_t>(size_bytes, 1)).data();
+}
+
+template <typename T>
+const T* Uploader::copy(std::span<const T> values) {
+  std::byte* memory = allocate(values.size_bytes());
+  STOF_CUDA(cudaMemcpy(memory, values.data(), values.size_bytes(), cudaMemcpyHostToDevice));
+  return reinterpret_cast<const T*>(memory);
+}
+
+void Uploader::add(const Mask& mask) {
+  STOF_CHECK(stack_needed(mask) < kMaxStack) << "a stack of " << stack_needed(mask);
+  const auto* combination = std::get_if<mask::Combination>(&mask.node().form);
+  if (combination == nullptr) {
+    const auto found = leaves_.find(&mask.node());
+    const Part part = found != leaves_.end() ? found->second : leaf(mask.node());
+    leaves_[&mask.node()] = part;
+    parts_.push_back(part);
+    return;
+  }
+  std::vector<Mask> operands = combination->operands;
+  std::ranges::stable_sort(operands, std::ranges::greater{}, stack_needed);
+  for (const Mask& operand : operands) {
+    add(operand);
+  }
+  parts_.push_back({.kind = kind_of(combination->operation)});
+}
+
+Part Uploader::leaf(const mask::Node& node) {
+  const auto bits = [&](PartKind kind, const mask::BitTensor& keep) {
+    return Part{.kind = kind,
+                .data = copy(std::span(keep.words)),
+                .batch = keep.batch,
+                .heads = keep.heads,
+                .rows = keep.rows,
+                .columns = keep.columns};
+  };
+  if (const auto* dense = std::get_if<mask::DenseData>(&node.form)) {
+    return bits(PartKind::Bits, dense->keep);
+  }
+  if (const auto* blocks = std::get_if<mask::BlockData>(&node.form)) {
+    Part part = bits(PartKind::Blocks, blocks->keep);
+    part.block_size = blocks->block_size;
+    return part;
+  }
+  if (const auto* csr = std::get_if<mask::CsrData>(&node.form)) {
+    return {.kind = PartKind::Csr,
+            .data = copy(std::span(csr->col_idx)),
+            .row_ptr = copy(std::span(csr->row_ptr))};
+  }
+  return expression(std::get<Expr>(node.form));
+}
+
+Part Uploader::expression(const Expr& predicate) {
+  const expr::Program program = expr::compile(predicate);
+  const PoolOffsets offsets = {.tables = std::ssize(tables_),
+                               .captures = std::ssize(capture_views_)};
+  for (const Table& each : program.tables) {
+    tables_.push_back(table(each));
+  }
+  for (const Capture& each : program.captures) {
+    capture_views_.push_back(capture(each));
+  }
+  const std::vector<Step> steps = lower_program(program, offsets);
+  const auto first = static_cast<std::int32_t>(steps_.size());
+  steps_.insert(steps_.end(), steps.begin(), steps.end());
+  slots_ = std::max(slots_, program.slots);
+  return {.kind = PartKind::Expression,
+          .first_step = first,
+          .end_step = static_cast<std::int32_t>(steps_.size())};
+}
+
+TableView Uploader::table(const Table& table) {
+  const expr::TableData& data = table.data();
+  const auto [known, is_new] = known_tables_.try_emplace(&data);
+  if (is_new) {
+    known->second = {.entries = copy(std::span(data.entries)),
+                     .block_low = copy(std::span(data.block_low)),
+                     .block_high = copy(std::span(data.block_high)),
+                     .size = table.size(),
+                     .low = data.low,
+                     .high = data.high,
+                     .is_float = data.type == ScalarType::Float};
+  }
+  return known->second;
+}
+
+CaptureView Uploader::capture(const Capture& capture) {
+  const auto found = captures_.find(capture.name());
+  if (found == captures_.end()) {
+    throw GraphError(fmt::format(
+        "mask: {} is known at run time only; what depends on its values cannot be built here",
+        capture.name()));
+  }
+  const TensorView& tensor = found->second;
+  check_capture(capture, tensor);
+  CaptureView view{.data = tensor.data, .rank = capture.rank(), .dtype = capture.dtype()};
+  std::ranges::copy(tensor.shape, view.shape);
+  std::ranges::copy(packed_strides(tensor.shape), view.strides);
+  if (tensor.location == Location::Host) {
+    const HostTensor packed(tensor);
+    view.data = copy(packed.bytes());
+  } else if (!tensor.strides.empty()) {
+    std::ranges::copy(tensor.strides, view.strides);
+  }
+  return view;
+}
+
+MaskView Uploader::finish() {
+  return {.parts = copy(std::span<const Part>(parts_)),
+          .steps = copy(std::span<const Step>(steps_)),
+          .tables = copy(std::span<const TableView>(tables_)),
+          .captures = copy(std::span<const CaptureView>(capture_views_)),
+          .part_count = static_cast<std::int32_t>(parts_.size()),
+          .slots = slots_};
+}
+
+}  // namespace stof::mask_layout

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cuda/device_array.hpp"
+#include "expr/program.hpp"
+#include "mask/node.hpp"
+#include "mask_layout/device_mask.hpp"
+#include "mask_layout/views.hpp"
+
+namespace stof::mask_layout {
+
+// Brings the nodes of a mask to the GPU. Data and expressions that occur twice are brought once.
+class Uploader {
+ public:
+  explicit Uploader(const CaptureTensors& captures) : captures_(captures) {}
+
+  void add(const Mask& mask);
+  void add(const Part& part) { parts_.push_back(part); }
+  // Both of the last two parts must hold.
+  void intersect() { parts_.push_back({.kind = PartKind::And}); }
+
+  // Uninitialised memory that lives with what take_memory returns.
+  std::byte* allocate(std::size_t size_bytes);
+  MaskView finish();
+  std::vector<cuda::DeviceArray<std::byte>> take_memory() { return std::move(memory_); }
+
+ private:
+  template <typename T>
+  const T* copy(std::span<const T> values);
+  Part leaf(const mask::Node& node);
+  Part expression(const Expr& predicate);
+  TableView table(const Table& table);
+  CaptureView capture(const Capture& capture);
+
+  const CaptureTensors& captures_;
+  std::vector<Part> parts_;
+  std::vector<Step> steps_;
+  std::vector<TableView> tables_;
+  std::vector<CaptureView> capture_views_;
+  std::map<const mask::Node*, Part> leaves_;
+  std::map<const expr::TableData*, TableView> known_tables_;
+  std::vector<cuda::DeviceArray<std::byte>> memory_;
+  int slots_ = 1;
+};
+
+}  // namespace stof::mask_layout

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstdint>
+
+#include "stof/dtype.hpp"
+#include "stof/expr.hpp"
+
+// What kernels are handed: plain structs of numbers and device pointers.
+namespace stof::mask_layout {
+
+// The extents of a mask::MaskLayout.
+struct Grid {
+  std::int64_t q_len = 0;
+  std::int64_t kv_len = 0;
+  std::int64_t mask_batch = 1;
+  std::int64_t mask_heads = 1;
+  std::int64_t tile_rows = 0;
+  std::int64_t tile_cols = 0;
+
+  constexpr std::int64_t planes() const { return mask_batch * mask_heads; }
+  constexpr std::int64_t row_count() const { return planes() * tile_rows; }
+  constexpr std::int64_t tile_count() const { return row_count() * tile_cols; }
+  constexpr std::int64_t query_rows() const { return planes() * q_len; }
+};
+
+enum class Scalar : std::uint8_t { Batch, Head, Query, Key, QueryLength, KeyLength };
+
+// Bits of Step::flags.
+inline constexpr int kIsFloat = 1;  // the last operand is
+inline constexpr int kResultVaries = 2;
+constexpr int operand_varies(int operand) {
+  return 4 << operand;
+}
+
+// An expr::Instruction, with its constant in it. What varies differs along the keys of a row; the
+// rest is worked out once for all keys of a thread.
+struct alignas(16) Step {
+  std::uint8_t op = 0;  // expr::Op
+  std::uint8_t destination = 0;
+  std::uint8_t flags = 0;
+  std::uint8_t operands[4] = {};
+  std::int64_t word = 0;  // the constant, the Scalar, or the number of the table or capture
+};
+
+// An expr::TableData.
+struct TableView {
+  const std::int64_t* entries = nullptr;
+  const std::int64_t* block_low = nullptr;
+  const std::int64_t* block_high = nullptr;
+  std::int64_t size = 0;
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+  bool is_float = false;
+};
+
+struct CaptureView {
+  const void* data = nullptr;
+  std::int64_t shape[4] = {};
+  std::int64_t strides[4] = {};  // in elements
+  int rank = 0;
+  DType dtype = DType::Float32;
+};
+
+enum class PartKind : std::uint8_t {
+  Expression,
+  Bits,        // words of BitTensor
+  Bytes,       // of [batch, heads, rows, columns]
+  Blocks,      // bits of blocks
+  Csr,         // columns ascend within a row
+  KeyLengths,  // keys below an int32 a batch element
+  Documents,   // int32 offsets
+  And,
+  Or,
+  Not
+};
+
+// One node of a mask; operands come before what uses them, as on a stack.
+struct Part {
+  PartKind kind = PartKind::Expression;
+  std::int32_t first_step = 0;  // of an expression
+  std::int32_t end_step = 0;
+  const void* data = nullptr;  // columns of CSR, else what the kind says
+  const std::int32_t* row_ptr = nullptr;
+  std::int64_t batch = 1;  // of data, 1 where shared
+  std::int64_t heads = 1;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;  // the number of offsets, for documents
+  std::int64_t block_size = 1;
+};
+
+inline constexpr int kMaxStack = 16;  // of parts
+
+struct MaskView {
+  const Part* parts = nullptr;
+  const Step* steps = nullptr;
+  const TableView* tables = nullptr;
+  const CaptureView* captures = nullptr;
+  std::int32_t part_count = 0;
+  std::int32_t slots = 1;  // most of any expression
+};
+
+}  // namespace stof::mask_layout

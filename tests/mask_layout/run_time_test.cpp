@@ -1,0 +1,228 @@
+// Layouts of data that is on the GPU, built without waiting.
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "cuda/device_array.hpp"
+#include "cuda/stream.hpp"
+#include "layouts.hpp"
+#include "mask/random_mask.hpp"
+#include "stof/error.hpp"
+
+using namespace stof;
+using mask::Extent;
+using mask_layout::DeviceMask;
+using mask_layout::InputForm;
+using mask_layout::MaskInput;
+using mask_layout::RunTimeLayout;
+
+namespace {
+
+template <typename T>
+cuda::DeviceArray<T> on_device(const std::vector<T>& values) {
+  return cuda::DeviceArray<T>(std::span<const T>(values));
+}
+
+// A layout in memory of its own, and a CUDA graph that builds it.
+class Captured {
+ public:
+  Captured(const DeviceMask& mask, const mask_layout::LayoutRequest& request,
+           std::int64_t max_part_tiles, std::int64_t max_keys)
+      : layout_(mask, request, max_part_tiles, max_keys), workspace_(layout_.workspace_bytes()) {
+    cudaGraph_t graph = nullptr;
+    STOF_CUDA(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeGlobal));
+    layout_.build(workspace_.data(), stream_.get());
+    STOF_CUDA(cudaStreamEndCapture(stream_.get(), &graph));
+    STOF_CUDA(cudaGraphInstantiate(&graph_, graph));
+    STOF_CUDA(cudaGraphDestroy(graph));
+  }
+  Captured(const Captured&) = delete;
+  Captured& operator=(const Captured&) = delete;
+  ~Captured() { cudaGraphExecDestroy(graph_); }
+
+  mask_layout::Layout run() {
+    STOF_CUDA(cudaGraphLaunch(graph_, stream_.get()));
+    stream_.synchronize();
+    return layout_.place(workspace_.data());
+  }
+
+ private:
+  RunTimeLayout layout_;
+  cuda::DeviceArray<std::byte> workspace_;
+  cuda::Stream stream_;
+  cudaGraphExec_t graph_ = nullptr;
+};
+
+std::int32_t status_of(const mask_layout::Layout& layout) {
+  return test::fetch(layout.counts, 1).front().status;
+}
+
+void check_empty(const mask_layout::Layout& layout) {
+  const std::int64_t rows = layout.grid.row_count();
+  for (const mask_layout::TileRows& list : {layout.full, layout.part, layout.load}) {
+    CHECK(test::fetch(list.row_ptr, rows + 1) == test::Indices(rows + 1));
+  }
+  for (const mask_layout::AttentionTiles& tiles : layout.attention_tiles) {
+    const std::int64_t count = layout.grid.planes() * tiles.q_tiles;
+    CHECK(test::fetch(tiles.row_ptr, count + 1) == test::Indices(count + 1));
+  }
+}
+
+constexpr std::int64_t kManyKeys = 1 << 22;
+
+// The input and the mask are seen together.
+void check_input(const Mask& mask, const MaskInput& input, const Mask& equal,
+                 const Extent& extent) {
+  const mask::MaskLayout expected = mask::build_layout(equal, extent);
+  const DeviceMask device(mask, extent, {}, {input});
+  Captured captured(device, test::everything(), 0, kManyKeys);
+  for (int run = 0; run < 2; ++run) {
+    const mask_layout::Layout layout = captured.run();
+    CHECK(status_of(layout) == 0);
+    test::check_layout(layout, expected);
+  }
+  test::check_layout(mask_layout::build_layout(device, test::everything()).layout(), expected);
+}
+
+}  // namespace
+
+TEST_CASE("key lengths") {
+  const Extent extent = {.batch = 4, .heads = 2, .q_len = 200, .kv_len = 500};
+  const auto lengths = on_device<std::int32_t>({500, 0, 64, 77});
+  const MaskInput input = {.form = InputForm::KeyLengths, .data = lengths.data()};
+  const Mask padding = key_padding({{500, 0, 64, 77}});
+  check_input(Mask(), input, padding, extent);
+  check_input(causal(), input, padding && causal(), extent);
+}
+
+TEST_CASE("document offsets") {
+  const Extent extent = {.q_len = 1000, .kv_len = 900};
+  const auto offsets = on_device<std::int32_t>({0, 64, 64, 300, 301, 850});
+  const MaskInput input = {.form = InputForm::CuSeqlens, .data = offsets.data(), .count = 6};
+  // Tokens behind the last offset belong to no document.
+  const Mask packed = documents({0, 64, 64, 300, 301, 850, 1000}) &&
+                      Mask(query_position() < 850 && key_position() < 850);
+  check_input(Mask(), input, packed, extent);
+  check_input(causal(), input, packed && causal(), extent);
+}
+
+TEST_CASE("dense bytes") {
+  for (const Extent& extent : test::hostile_extents()) {
+    test::RandomMask random(static_cast<unsigned>(extent.q_len + extent.kv_len), extent);
+    for (int i = 0; i < 4; ++i) {
+      test::Bytes keep = random.bytes(extent.q_len, extent.kv_len, 1 + i * 3, i % 2 == 0);
+      keep.values[0] = 1;
+      const auto bytes = on_device(keep.values);
+      const MaskInput input = {
+          .form = InputForm::Dense, .data = bytes.data(), .batch = keep.batch, .heads = keep.heads};
+      check_input(Mask(), input, Mask::dense(keep.view()), extent);
+    }
+  }
+}
+
+TEST_CASE("compressed rows, in any order within a row") {
+  const Extent extent = {.q_len = 130, .kv_len = 333};
+  std::vector<std::int32_t> row_ptr = {0};
+  std::vector<std::int32_t> ascending;
+  std::vector<std::int32_t> descending;
+  for (std::int32_t q = 0; q < 130; ++q) {
+    std::vector<std::int32_t> row;
+    for (std::int32_t k = q % 3; k < 333; k += 1 + q) {
+      row.push_back(k);
+    }
+    ascending.insert(ascending.end(), row.begin(), row.end());
+    descending.insert(descending.end(), row.rbegin(), row.rend());
+    row_ptr.push_back(static_cast<std::int32_t>(ascending.size()));
+  }
+  const auto rows = on_device(row_ptr);
+  const auto columns = on_device(descending);
+  const MaskInput input = {.form = InputForm::Csr,
+                           .data = columns.data(),
+                           .row_ptr = rows.data(),
+                           .count = std::ssize(descending)};
+  check_input(strided(2), input, Mask::csr(row_ptr, ascending, 333) && strided(2), extent);
+}
+
+TEST_CASE("two inputs are seen together") {
+  const Extent extent = {.batch = 2, .heads = 1, .q_len = 100, .kv_len = 100};
+  const auto lengths = on_device<std::int32_t>({100, 30});
+  const auto offsets = on_device<std::int32_t>({0, 50, 100});
+  const DeviceMask device(causal(), extent, {},
+                          {{.form = InputForm::KeyLengths, .data = lengths.data()},
+                           {.form = InputForm::CuSeqlens, .data = offsets.data(), .count = 3}});
+  Captured captured(device, test::everything(), 0, kManyKeys);
+  test::check_layout(
+      captured.run(),
+      mask::build_layout(causal() && key_padding({{100, 30}}) && documents({0, 50, 100}), extent));
+}
+
+TEST_CASE("each run sees what the data is then") {
+  const Extent extent = {.batch = 2, .heads = 1, .q_len = 100, .kv_len = 300};
+  const auto lengths = on_device<std::int32_t>({100, 300});
+  const DeviceMask device(causal(), extent, {},
+                          {{.form = InputForm::KeyLengths, .data = lengths.data()}});
+  Captured captured(device, test::everything(), 6, kManyKeys);
+  for (const std::int64_t length : {7, 300, 64, 99}) {
+    const std::int32_t values[] = {static_cast<std::int32_t>(length), 300};
+    STOF_CUDA(cudaMemcpy(lengths.data(), values, sizeof(values), cudaMemcpyHostToDevice));
+    test::check_layout(captured.run(),
+                       mask::build_layout(causal() && key_padding({{length, 300}}), extent));
+  }
+}
+
+TEST_CASE("too many part tiles are said, not left out") {
+  const Extent extent = {.q_len = 640, .kv_len = 640};
+  const DeviceMask device(causal(), extent);
+  Captured enough(device, test::everything(), 10, kManyKeys);
+  CHECK(status_of(enough.run()) == 0);
+  Captured too_few(device, test::everything(), 9, kManyKeys);
+  for (int run = 0; run < 2; ++run) {
+    const mask_layout::Layout layout = too_few.run();
+    CHECK(status_of(layout) == mask_layout::kPartTilesOverflow);
+    check_empty(layout);
+  }
+}
+
+TEST_CASE("too many keys are said, not left out") {
+  const Extent extent = {.q_len = 100, .kv_len = 100};
+  const DeviceMask device(causal(), extent);
+  Captured enough(device, test::everything(), 0, 5050);
+  CHECK(status_of(enough.run()) == 0);
+  Captured too_few(device, test::everything(), 0, 5049);
+  const mask_layout::Layout layout = too_few.run();
+  CHECK(status_of(layout) == mask_layout::kKeysOverflow);
+  CHECK(test::fetch(layout.rows.key_row_ptr, 101) == test::Indices(101));
+}
+
+TEST_CASE("data out of range is said") {
+  const Extent extent = {.batch = 2, .heads = 1, .q_len = 100, .kv_len = 200};
+  test::Indices one_entry(101, 1);
+  one_entry[0] = 0;
+  const auto one_row = on_device(one_entry);
+  const auto check = [&](const test::Indices& values, MaskInput input) {
+    const auto data = on_device(values);
+    input.data = data.data();
+    input.count = std::ssize(values);
+    const DeviceMask device(Mask(), extent, {}, {input});
+    Captured captured(device, test::everything(), 0, kManyKeys);
+    const mask_layout::Layout layout = captured.run();
+    CHECK(status_of(layout) == mask_layout::kInvalidData);
+    check_empty(layout);
+    CHECK_THROWS_WITH_AS(mask_layout::build_layout(device),
+                         "mask: lengths, offsets or columns on the device are out of range",
+                         GraphError);
+  };
+  check({200, -1}, {.form = InputForm::KeyLengths});
+  check({201, 0}, {.form = InputForm::KeyLengths});
+  check({1, 100}, {.form = InputForm::CuSeqlens});
+  check({0, 50, 40}, {.form = InputForm::CuSeqlens});
+  check({0, 201}, {.form = InputForm::CuSeqlens});
+  check({200}, {.form = InputForm::Csr, .row_ptr = one_row.data()});
+  check({-1}, {.form = InputForm::Csr, .row_ptr = one_row.data()});
+  test::Indices falling = one_entry;
+  falling[50] = 0;
+  const auto falling_rows = on_device(falling);
+  check({5}, {.form = InputForm::Csr, .row_ptr = falling_rows.data()});
+}
