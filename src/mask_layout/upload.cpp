@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/check.hpp"
+#include "cuda/check.hpp"
 #include "expr/table.hpp"
 #include "mask_layout/lower_program.hpp"
 #include "stof/error.hpp"
@@ -172,12 +173,16 @@ CaptureView Uploader::capture(const Capture& capture) {
 }
 
 MaskView Uploader::finish() {
-  return {.parts = copy(std::span<const Part>(parts_)),
-          .steps = copy(std::span<const Step>(steps_)),
-          .tables = copy(std::span<const TableView>(tables_)),
-          .captures = copy(std::span<const CaptureView>(capture_views_)),
-          .part_count = static_cast<std::int32_t>(parts_.size()),
-          .slots = slots_};
+  const MaskView view = {.parts = copy(std::span<const Part>(parts_)),
+                         .steps = copy(std::span<const Step>(steps_)),
+                         .tables = copy(std::span<const TableView>(tables_)),
+                         .captures = copy(std::span<const CaptureView>(capture_views_)),
+                         .part_count = static_cast<std::int32_t>(parts_.size()),
+                         .slots = slots_};
+  // A copy from pageable memory may still be under way when the call returns, and other streams do
+  // not wait for it.
+  STOF_CUDA(cudaStreamSynchronize(nullptr));
+  return view;
 }
 
 }  // namespace stof::mask_layout

@@ -167,6 +167,7 @@ TEST_CASE("each run sees what the data is then") {
   for (const std::int64_t length : {7, 300, 64, 99}) {
     const std::int32_t values[] = {static_cast<std::int32_t>(length), 300};
     STOF_CUDA(cudaMemcpy(lengths.data(), values, sizeof(values), cudaMemcpyHostToDevice));
+    STOF_CUDA(cudaDeviceSynchronize());  // the copy; the stream does not wait for it
     test::check_layout(captured.run(),
                        mask::build_layout(causal() && key_padding({{length, 300}}), extent));
   }
