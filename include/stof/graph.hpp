@@ -222,9 +222,11 @@ class Graph {
   static Graph from_json(std::string_view json, const std::map<std::string, HostTensor>& data = {});
 
   std::string dump() const;  // one line an operator, for people
-  // 32 hexadecimal digits. Graphs of different digests may still be the same where outputs are
-  // alike in all but their wiring; otherwise the digest is the same for graphs that differ only in
-  // names and in the order of building.
+  // 32 hexadecimal digits, the same for graphs that differ only in names and in the order of
+  // building, and never for others. Two kinds of graphs may have several digests, by that order:
+  // those with outputs so symmetric, such as a ring of thousands, that telling them apart passes a
+  // bound on the work; those in which only extents of several symbols, such as a - b, tell symbols
+  // apart.
   std::string canonical_digest() const;
 
   const graph::Ir& ir() const { return *ir_; }

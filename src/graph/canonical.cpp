@@ -1,11 +1,8 @@
 #include "graph/canonical.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <numeric>
-#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -33,37 +30,6 @@ constexpr std::string_view kDigestVersion = "stof graph 1";
 
 std::size_t at(int id) {
   return static_cast<std::size_t>(id);
-}
-
-// The most operators on a path to each value.
-std::vector<int> depths(const Ir& ir) {
-  std::vector<int> depth(ir.values.size());
-  for (const Operator& op : ir.operators) {
-    int deepest = 0;
-    for (const int id : operand_ids(op)) {
-      deepest = std::max(deepest, depth[at(id)]);
-    }
-    for (const int id : op.outputs) {
-      depth[at(id)] = deepest + 1;
-    }
-  }
-  return depth;
-}
-
-std::vector<int> order_outputs(const Ir& ir) {
-  std::vector<int> order(ir.outputs.size());
-  std::iota(order.begin(), order.end(), 0);
-  if (order.size() < 2) {
-    return order;
-  }
-  const std::vector<int> depth = depths(ir);
-  const std::vector<std::uint64_t> hashes = structural_hashes(ir);
-  const auto key = [&](int output) {
-    const int value = ir.outputs[at(output)].value;
-    return std::tuple(depth[at(value)], hashes[at(value)], output);
-  };
-  std::ranges::sort(order, {}, key);
-  return order;
 }
 
 // Numbers values, and gives the symbolic extents names of their own.

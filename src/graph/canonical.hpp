@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -25,14 +24,20 @@ struct Canonical {
 // a chain in which each has one reader is never parted; those of a segment stay together. What no
 // output needs is left out, and operands keep their order.
 //
-// Outputs are ordered by depth and structure; where these are equal, in the order of Ir::outputs.
-// That last resort could tell apart two graphs that are the same, never the reverse.
+// Outputs are ordered by depth and then as order_outputs says.
 Canonical canonicalise(const Ir& ir);
 
 // The canonical order of the operators that the outputs need, given the order of the outputs.
 std::vector<int> canonical_order(const Ir& ir, const std::vector<int>& outputs);
 
-// One number a value, which depends on what makes and what reads it, never on names.
-std::vector<std::uint64_t> structural_hashes(const Ir& ir);
+// Indices in Ir::outputs, by depth and then by structure: by what makes and what reads them, never
+// by names. Where outputs tie, the order is one of those that give the least description of the
+// graph; they differ by a symmetry of it, so that each gives one digest.
+//
+// Real graphs have next to no ties. Where one is so symmetric, or made so that no symmetry is
+// found, that the search passes its bound of about a tenth of a second, the order of Ir::outputs
+// decides. Extents of several symbols, such as a - b, are known by their bounds and symbols only.
+// Both could tell apart two graphs that are the same, never the reverse.
+std::vector<int> order_outputs(const Ir& ir);
 
 }  // namespace stof::graph

@@ -15,22 +15,45 @@ namespace stof::graph {
 
 namespace {
 
+// The operators that the outputs need, in the order in which a plain walk from these meets them.
+std::vector<int> needed(const Ir& ir, const std::vector<int>& outputs) {
+  std::vector<bool> is_met(ir.operators.size());
+  std::vector<int> met;
+  for (const int output : outputs) {
+    std::vector<int> stack = {ir.outputs[static_cast<std::size_t>(output)].value};
+    while (!stack.empty()) {
+      const int op = ir.values[static_cast<std::size_t>(stack.back())]->producer;
+      stack.pop_back();
+      if (op >= 0 && !is_met[static_cast<std::size_t>(op)]) {
+        is_met[static_cast<std::size_t>(op)] = true;
+        met.push_back(op);
+        const std::vector<int> operands = operand_ids(ir.operators[static_cast<std::size_t>(op)]);
+        stack.insert(stack.end(), operands.rbegin(), operands.rend());
+      }
+    }
+  }
+  return met;
+}
+
 class Walk {
  public:
-  explicit Walk(const Ir& ir)
-      : ir_(ir), is_member_done_(ir.operators.size()), reader_counts_(ir.values.size()) {
-    groups_.reserve(ir.operators.size());
+  Walk(const Ir& ir, const std::vector<int>& needed)
+      : ir_(ir),
+        group_of_(ir.operators.size(), -1),
+        is_member_done_(ir.operators.size()),
+        reader_counts_(ir.values.size()) {
+    groups_.reserve(needed.size());
     std::map<int, int> group_of_segment;
-    for (std::size_t i = 0; i < ir.operators.size(); ++i) {
-      const Operator& op = ir.operators[i];
+    for (const int index : needed) {
+      const Operator& op = ir.operators[static_cast<std::size_t>(index)];
       const int fresh = static_cast<int>(groups_.size());
       const int group =
           op.segment < 0 ? fresh : group_of_segment.emplace(op.segment, fresh).first->second;
       if (group == fresh) {
         groups_.emplace_back();
       }
-      groups_[static_cast<std::size_t>(group)].members.push_back(static_cast<int>(i));
-      group_of_.push_back(group);
+      groups_[static_cast<std::size_t>(group)].members.push_back(index);
+      group_of_[static_cast<std::size_t>(index)] = group;
       for (const int value : operand_ids(op)) {
         ++reader_counts_[static_cast<std::size_t>(value)];
       }
@@ -150,7 +173,7 @@ std::vector<int> Walk::operands(const Operator& op) const {
 }  // namespace
 
 std::vector<int> canonical_order(const Ir& ir, const std::vector<int>& outputs) {
-  Walk walk(ir);
+  Walk walk(ir, needed(ir, outputs));
   for (const int output : outputs) {
     walk.visit(ir.outputs[static_cast<std::size_t>(output)].value);
   }
