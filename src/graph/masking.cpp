@@ -59,17 +59,13 @@ bool is_empty(const mask::Extent& sizes) {
   return sizes.batch == 0 || sizes.heads == 0 || sizes.q_len == 0 || sizes.kv_len == 0;
 }
 
-// Calls check, and fails with its words for `what` where it throws them for a mask.
+// Calls check, and fails with its words.
 template <typename Check>
-void check_as(const Inference& inference, std::string_view what, const Check& check) {
+void run_check(const Inference& inference, const Check& check) {
   try {
     check();
   } catch (const GraphError& error) {
-    std::string_view reason = error.what();
-    if (reason.starts_with("mask: ")) {
-      reason.remove_prefix(std::string_view("mask: ").size());
-    }
-    inference.fail("{}: {}", what, reason);
+    inference.fail("{}", error.what());
   }
 }
 
@@ -80,7 +76,7 @@ void check_extents_of(const Inference& inference, std::string_view what, const s
     if (is_empty(sizes)) {
       return;
     }
-    check_as(inference, what, [&] { mask::check_extent(mask, sizes); });
+    run_check(inference, [&] { mask::check_extent(mask, sizes, what); });
     if (what == "mask" && is_never_true(mask, sizes)) {
       inference.fail("the mask {} shows no key to any query for q_len {} and kv_len {}",
                      mask.text(), sizes.q_len, sizes.kv_len);
@@ -243,7 +239,7 @@ void check_indices(const Inference& inference, const ScoreExtent& extent) {
     }
   }
   if (const auto* score = find_attribute<stof::Expr>(inference.op(), "score")) {
-    check_as(inference, "score", [&] { mask::check_tables(*score, sizes); });
+    run_check(inference, [&] { mask::check_tables(*score, sizes, "score"); });
     check_capture_extents(inference, "score", *score, sizes);
   }
 }

@@ -13,12 +13,12 @@ namespace stof::mask {
 
 namespace {
 
-void check_all_tables(const Mask& mask, const Extent& extent) {
+void check_all_tables(const Mask& mask, const Extent& extent, std::string_view what) {
   if (const auto* predicate = std::get_if<Expr>(&mask.node().form)) {
-    check_tables(*predicate, extent);
+    check_tables(*predicate, extent, what);
   } else if (const auto* combination = std::get_if<Combination>(&mask.node().form)) {
     for (const Mask& operand : combination->operands) {
-      check_all_tables(operand, extent);
+      check_all_tables(operand, extent, what);
     }
   }
 }
@@ -52,42 +52,43 @@ bool is_too_short(std::int64_t entries, const NamedSize& range) {
 
 // An index beyond a table reads its last entry, which is never meant where a table has an entry for
 // each batch element, head or token.
-void check_tables(const Expr& expression, const Extent& extent) {
+void check_tables(const Expr& expression, const Extent& extent, std::string_view what) {
   const expr::Node& node = expression.node();
   if (node.op == expr::Op::Table) {
     const Table& table = node.table();
     const auto range = range_of(node.operands[0], extent);
     if (range && is_too_short(table.size(), *range)) {
-      throw GraphError(fmt::format("mask: table {} has {} entries, but {} is {}", table.name(),
+      throw GraphError(fmt::format("{}: table {} has {} entries, but {} is {}", what, table.name(),
                                    table.size(), range->name, range->size));
     }
   }
   for (const Expr& operand : node.operands) {
-    check_tables(operand, extent);
+    check_tables(operand, extent, what);
   }
 }
 
-void check_extent(const Mask& mask, const Extent& extent) {
+void check_extent(const Mask& mask, const Extent& extent, std::string_view what) {
   for (const auto& [name, size] :
        {NamedSize{"batch", extent.batch}, NamedSize{"heads", extent.heads},
         NamedSize{"q_len", extent.q_len}, NamedSize{"kv_len", extent.kv_len}}) {
     if (size < 1 || size > kMaxLength) {
-      throw GraphError(fmt::format("mask: {} {} is not in 1 to {}", name, size, kMaxLength));
+      throw GraphError(fmt::format("{}: {} {} is not in 1 to {}", what, name, size, kMaxLength));
     }
   }
   const DataExtent& data = mask.node().data;
   if (data.lengths && *data.lengths != std::pair(extent.q_len, extent.kv_len)) {
-    throw GraphError(
-        fmt::format("mask: data of {} queries and {} keys for an attention of {} and {}",
-                    data.lengths->first, data.lengths->second, extent.q_len, extent.kv_len));
+    throw GraphError(fmt::format("{}: data of {} queries and {} keys for an attention of {} and {}",
+                                 what, data.lengths->first, data.lengths->second, extent.q_len,
+                                 extent.kv_len));
   }
   for (const auto& [name, has, wants] : {std::tuple("batch", data.batch, extent.batch),
                                          std::tuple("heads", data.heads, extent.heads)}) {
     if (has != 1 && has != wants) {
-      throw GraphError(fmt::format("mask: data for {} {}, but {} is {}", name, has, name, wants));
+      throw GraphError(
+          fmt::format("{}: data for {} {}, but {} is {}", what, name, has, name, wants));
     }
   }
-  check_all_tables(mask, extent);
+  check_all_tables(mask, extent, what);
 }
 
 }  // namespace stof::mask

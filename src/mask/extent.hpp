@@ -20,12 +20,12 @@ struct Extent {
 
 // Throws GraphError where the mask cannot be for this attention: an extent that is not in 1 to
 // kMaxLength; data of other lengths, or for another batch or number of heads; a table as
-// check_tables says.
-void check_extent(const Mask& mask, const Extent& extent);
+// check_tables says. The message begins with `what`, as those of check_tables do.
+void check_extent(const Mask& mask, const Extent& extent, std::string_view what = "mask");
 
 // Throws GraphError where a table of a mask or score is indexed by batch, head, q_pos or k_pos
 // alone and has too few entries; one entry serves every batch element and every head.
-void check_tables(const Expr& expression, const Extent& extent);
+void check_tables(const Expr& expression, const Extent& extent, std::string_view what);
 
 struct NamedSize {
   std::string_view name;

@@ -144,6 +144,8 @@ TEST_CASE("a mask that does not fit the attention is refused") {
                        "mask: data for batch 2, but batch is 4", GraphError);
   CHECK_THROWS_WITH_AS(check(padded, {.batch = 4, .heads = 1, .q_len = 9, .kv_len = 9}),
                        "mask: table lengths has 2 entries, but batch is 4", GraphError);
+  CHECK_THROWS_WITH_AS(mask::check_extent(padded, {.batch = 4, .q_len = 9, .kv_len = 9}, "like"),
+                       "like: table lengths has 2 entries, but batch is 4", GraphError);
   CHECK_NOTHROW(check(key_position() < lengths[batch_index() + 1],
                       {.batch = 4, .heads = 1, .q_len = 9, .kv_len = 9}));
   CHECK_THROWS_AS(check(documents({0, 5, 9}), {.q_len = 9, .kv_len = 10}), GraphError);
