@@ -59,7 +59,7 @@ class Expr {
   std::shared_ptr<const expr::Node> node_;
 };
 
-// What the names in a text stand for.
+// What the names in a text stand for; mask_names() and score_names() have those of attention.
 struct ExprNames {
   std::map<std::string, ScalarType, std::less<>> scalars;
   std::map<std::string, Table, std::less<>> tables;

@@ -21,6 +21,11 @@ Expr query_length();    // q_len
 Expr key_length();      // kv_len
 Expr score();           // score: q·k times the scale, a float; only in scores
 
+// These names, for parse_expression: all but the score for masks, all of them for scores. Tables
+// and captures that the text reads are yours to add.
+ExprNames mask_names();
+ExprNames score_names();
+
 // A score modifier: an expression of type Float over the scalars above.
 using Score = Expr;
 

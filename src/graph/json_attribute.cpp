@@ -20,14 +20,6 @@ namespace {
 // amount.
 constexpr std::size_t kMaxDataBytes = std::size_t{1} << 33;
 
-const std::map<std::string, ScalarType, std::less<>>& score_scalars() {
-  static const std::map<std::string, ScalarType, std::less<>> scalars = {
-      {"batch", ScalarType::Int},  {"head", ScalarType::Int},  {"q_pos", ScalarType::Int},
-      {"k_pos", ScalarType::Int},  {"q_len", ScalarType::Int}, {"kv_len", ScalarType::Int},
-      {"score", ScalarType::Float}};
-  return scalars;
-}
-
 }  // namespace
 
 AttributeLoader::AttributeLoader(const std::map<std::string, Dim>& dims,
@@ -129,7 +121,7 @@ Expr AttributeLoader::expression(const Place& place) {
   }
   count_data(place, place.value());
   return expressions_
-      .emplace(text, mask::load_expression(place.value(), data_, score_scalars(), place.where()))
+      .emplace(text, mask::load_expression(place.value(), data_, score_names(), place.where()))
       .first->second;
 }
 

@@ -1,7 +1,6 @@
 #include "graph/masking.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -9,6 +8,7 @@
 #include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "expr/node.hpp"
 #include "mask/evaluate.hpp"
@@ -173,16 +173,19 @@ void add_expressions(std::vector<Expr>& found, const stof::Mask& mask) {
 
 // Masks have been checked when they were made.
 void check_scalars(const Inference& inference, const Expr& score) {
-  constexpr std::array<std::string_view, 7> kScalars = {"batch", "head",  "k_pos", "kv_len",
-                                                        "q_len", "q_pos", "score"};
+  static const ExprNames known = score_names();
   for (const auto& [scalar, type] : expr::names_used(score).scalars) {
-    if (std::ranges::find(kScalars, scalar) == kScalars.end()) {
-      inference.fail("the score reads {}, it knows {}", scalar, fmt::join(kScalars, ", "));
+    const auto found = known.scalars.find(scalar);
+    if (found == known.scalars.end()) {
+      std::vector<std::string_view> names;
+      for (const auto& [name, known_type] : known.scalars) {
+        names.push_back(name);
+      }
+      inference.fail("the score reads {}, it knows {}", scalar, fmt::join(names, ", "));
     }
-    const ScalarType wanted = scalar == "score" ? ScalarType::Float : ScalarType::Int;
-    if (type != wanted) {
+    if (type != found->second) {
       inference.fail("the score reads {} as {}, it is {}", scalar, expr::name_of(type),
-                     expr::name_of(wanted));
+                     expr::name_of(found->second));
     }
   }
 }

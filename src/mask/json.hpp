@@ -38,8 +38,7 @@ Saved save_mask(const Mask& mask);
 // starts every message. Throws GraphError (ExpressionError where text does not parse) on whatever
 // save_mask cannot have written: unknown or missing fields, wrong types, data that its digest does
 // not match.
-Expr load_expression(const nlohmann::json& json, const Sidecar& tensors,
-                     const std::map<std::string, ScalarType, std::less<>>& scalars,
+Expr load_expression(const nlohmann::json& json, const Sidecar& tensors, const ExprNames& names,
                      const std::string& where);
 Mask load_mask(const nlohmann::json& json, const Sidecar& tensors, const std::string& where);
 

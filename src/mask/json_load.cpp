@@ -137,10 +137,8 @@ Capture load_capture(const std::string& name, const Place& place) {
   return located(place.where, [&] { return Capture(name, *dtype, static_cast<int>(rank)); });
 }
 
-Expr load_expression(const Place& place, const Sidecar& tensors,
-                     const std::map<std::string, ScalarType, std::less<>>& scalars) {
+Expr load_expression(const Place& place, const Sidecar& tensors, ExprNames names) {
   place.allow({"expression", "tables", "captures"});
-  ExprNames names{.scalars = scalars, .tables = {}, .captures = {}};
   if (place.has("tables")) {
     const Place tables = place.at("tables");
     if (!tables.value.is_object()) {
@@ -232,7 +230,7 @@ Mask load(const Place& place, const Sidecar& tensors, int depth) {
     place.fail(fmt::format("masks nest deeper than the limit of {}", kMaxDepth));
   }
   if (place.has("expression")) {
-    const Expr predicate = load_expression(place, tensors, mask_scalars());
+    const Expr predicate = load_expression(place, tensors, mask_names());
     return located(place.where, [&] { return Mask(predicate); });
   }
   if (!place.value.is_object() || place.value.size() != 1) {
@@ -263,10 +261,9 @@ Mask load(const Place& place, const Sidecar& tensors, int depth) {
 
 }  // namespace
 
-Expr load_expression(const json& value, const Sidecar& tensors,
-                     const std::map<std::string, ScalarType, std::less<>>& scalars,
+Expr load_expression(const json& value, const Sidecar& tensors, const ExprNames& names,
                      const std::string& where) {
-  return load_expression(Place{value, where}, tensors, scalars);
+  return load_expression(Place{value, where}, tensors, names);
 }
 
 Mask load_mask(const json& value, const Sidecar& tensors, const std::string& where) {

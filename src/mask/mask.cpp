@@ -45,6 +45,23 @@ Expr score() {
   return Expr::scalar("score", ScalarType::Float);
 }
 
+ExprNames mask_names() {
+  return {.scalars = {{"batch", ScalarType::Int},
+                      {"head", ScalarType::Int},
+                      {"q_pos", ScalarType::Int},
+                      {"k_pos", ScalarType::Int},
+                      {"q_len", ScalarType::Int},
+                      {"kv_len", ScalarType::Int}},
+          .tables = {},
+          .captures = {}};
+}
+
+ExprNames score_names() {
+  ExprNames names = mask_names();
+  names.scalars.emplace("score", ScalarType::Float);
+  return names;
+}
+
 Mask::Mask() : Mask(Expr(true)) {}
 
 Mask::Mask(Expr predicate) : Mask(mask::make_mask(std::move(predicate))) {}

@@ -19,9 +19,10 @@ void check_predicate(const Expr& predicate) {
     throw GraphError(fmt::format("mask: the predicate {} has the type {}, not bool",
                                  predicate.text(), expr::name_of(predicate.type())));
   }
+  static const ExprNames known = mask_names();
   for (const auto& [name, type] : expr::names_used(predicate).scalars) {
-    const auto found = mask_scalars().find(name);
-    if (found == mask_scalars().end()) {
+    const auto found = known.scalars.find(name);
+    if (found == known.scalars.end()) {
       throw GraphError(fmt::format(
           "mask: no scalar {}; masks have batch, head, q_pos, k_pos, q_len and kv_len", name));
     }
@@ -97,13 +98,6 @@ DataExtent common(const DataExtent& a, const DataExtent& b) {
 }
 
 }  // namespace
-
-const std::map<std::string, ScalarType, std::less<>>& mask_scalars() {
-  static const std::map<std::string, ScalarType, std::less<>> scalars = {
-      {"batch", ScalarType::Int}, {"head", ScalarType::Int},  {"q_pos", ScalarType::Int},
-      {"k_pos", ScalarType::Int}, {"q_len", ScalarType::Int}, {"kv_len", ScalarType::Int}};
-  return scalars;
-}
 
 Mask make_mask(Expr predicate) {
   check_predicate(predicate);

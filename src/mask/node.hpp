@@ -65,9 +65,6 @@ struct Node {
   int parts = 1;
 };
 
-// The scalars that a predicate may use.
-const std::map<std::string, ScalarType, std::less<>>& mask_scalars();
-
 // Throw GraphError: a predicate that is none, blocks that do not tile the lengths, operands of
 // other lengths. All else about data is checked where it comes in.
 Mask make_mask(Expr predicate);

@@ -34,6 +34,20 @@ TEST_CASE("a mask without conditions is full") {
   CHECK((!Mask(false)).is_full());
 }
 
+TEST_CASE("masks and scores come from text") {
+  const Mask window = parse_expression("k_pos <= q_pos && q_pos - k_pos < 1024", mask_names());
+  CHECK(window.digest() == Mask(kK <= kQ && kQ - kK < 1024).digest());
+  const Expr all = batch_index() + head_index() + kQ + kK + query_length() + key_length();
+  CHECK(Mask(parse_expression((all > 0).text(), mask_names())).digest() == Mask(all > 0).digest());
+  CHECK(parse_expression((score() * all).text(), score_names()).text() == (score() * all).text());
+  CHECK_THROWS_AS(parse_expression("score > 0.0", mask_names()), ExpressionError);
+
+  ExprNames names = score_names();
+  names.tables.emplace("slope", Table("slope", std::vector<double>{0.5, 0.25}));
+  CHECK(parse_expression("score + slope[head] * (k_pos - q_pos)", names).type() ==
+        ScalarType::Float);
+}
+
 TEST_CASE("expressions fold into one expression") {
   const Mask both = causal() && Mask(kQ - kK < 1024);
   CHECK(both.is_expression());
