@@ -7,12 +7,14 @@
 
 #include <doctest/doctest.h>
 
+#include "error_of.hpp"
 #include "io/safetensors_writer.hpp"
 #include "stof/stof.hpp"
 
 namespace {
 
 using stof::DType;
+using stof::test::error_of;
 
 // y = x w^T + b, with a symbolic number of rows.
 struct Linear {
@@ -47,16 +49,6 @@ struct LinearWeights {
 
 stof::Engine reference_engine(stof::Precision precision = stof::Precision::Model) {
   return stof::Engine({.backend = stof::Backend::Reference, .precision = precision});
-}
-
-template <typename Call>
-std::string graph_error(const Call& call) {
-  try {
-    call();
-  } catch (const stof::GraphError& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 }  // namespace
@@ -114,52 +106,52 @@ TEST_CASE("what does not fit is named") {
   stof::HostTensor y = floats({2, 2}, {});
   const stof::BindOptions two{.dims = {{"rows", 2}}};
 
-  CHECK(graph_error([&] { engine.build(stof::Graph("empty")); }) ==
+  CHECK(error_of([&] { engine.build(stof::Graph("empty")); }) ==
         "build: graph 'empty' has no output");
-  CHECK(graph_error([&] { plan.input("z"); }) == "plan: no input is called 'z', there is 'x'");
-  CHECK(graph_error([&] {
+  CHECK(error_of([&] { plan.input("z"); }) == "plan: no input is called 'z', there is 'x'");
+  CHECK(error_of([&] {
           plan.bind(weights, {{"x", x.view()}}, two);
         }) == "bind: output 'y' is not bound");
-  CHECK(graph_error([&] {
+  CHECK(error_of([&] {
           plan.bind(weights, {{"q", x.view()}}, two);
         }) == "bind: 'q' is neither an input ('x') nor an output ('y')");
-  CHECK(graph_error([&] {
+  CHECK(error_of([&] {
           plan.bind(weights, {{"x", y.view()}, {"y", y.view()}}, two);
         }) == "bind: input 'x' is float32[2, 2], the plan takes float32[2, 3]");
-  CHECK(graph_error([&] {
+  CHECK(error_of([&] {
           plan.bind(weights, {{"x", x.view()}, {"y", y.view()}}, {});
         }) == "dim: rows has no value");
   CHECK(
-      graph_error([&] {
+      error_of([&] {
         plan.bind(weights, {{"x", x.view()}, {"y", y.view()}}, {.dims = {{"rows", 2}, {"row", 2}}});
       }) == "bind: no dim is called 'row', there is rows");
   stof::TensorView device = x.view();
   device.location = stof::Location::Device;
-  CHECK(graph_error([&] {
+  CHECK(error_of([&] {
           plan.bind(weights, {{"x", device}, {"y", y.view()}}, two);
         }) == "bind: input 'x' lies on a device, the reference backend reads the host");
 
-  CHECK(graph_error([&] {
+  CHECK(error_of([&] {
           engine.load_weights(plan, std::vector<stof::NamedTensor>{{"b", host.b.view()}});
         }) == "weights: 'w' is missing in the given list, which has 1 tensors");
   const std::vector<stof::NamedTensor> swapped = {{"w", host.b.view()}, {"b", host.w.view()}};
-  CHECK(graph_error([&] { engine.load_weights(plan, swapped); }) ==
+  CHECK(error_of([&] { engine.load_weights(plan, swapped); }) ==
         "weights: 'w' of the given list is float32[2], the graph takes float16[2, 3]");
-  CHECK(graph_error([&] {
+  CHECK(error_of([&] {
           stof::Buffer(DType::Float16, {3}).upload(std::vector<float>{1, 2});
         }) == "upload: 2 floats do not fill a buffer of float16[3]");
 
-  CHECK(graph_error([&] { stof::Buffer(DType::Int32, {1}).upload(std::vector<float>{1}); }) ==
+  CHECK(error_of([&] { stof::Buffer(DType::Int32, {1}).upload(std::vector<float>{1}); }) ==
         "upload: floats do not go into a buffer of int32[1], give a TensorView of that dtype");
   stof::TensorView nothing = host.w.view();
   nothing.data = nullptr;
   const std::vector<stof::NamedTensor> null = {{"w", nothing}, {"b", host.b.view()}};
-  CHECK(graph_error([&] { engine.load_weights(plan, null); }) ==
+  CHECK(error_of([&] { engine.load_weights(plan, null); }) ==
         "weights: 'w' of the given list is a null pointer");
   stof::Execution run = plan.bind(weights, {{"x", x.view()}, {"y", y.view()}}, two);
-  CHECK(graph_error([&] { run.set("w", x.view()); }) ==
+  CHECK(error_of([&] { run.set("w", x.view()); }) ==
         "set: 'w' is neither an input ('x') nor an output ('y')");
   stof::Graph echo("echo");
   echo.output("x", echo.relu(echo.input("x", {1}, DType::Float32)));
-  CHECK(graph_error([&] { engine.build(echo); }) == "build: 'x' is both an input and an output");
+  CHECK(error_of([&] { engine.build(echo); }) == "build: 'x' is both an input and an output");
 }

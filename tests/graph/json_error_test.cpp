@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include "error_of.hpp"
 #include "layers.hpp"
 #include "random_graph.hpp"
 #include "stof/error.hpp"
@@ -40,12 +41,7 @@ std::string replaced(std::string_view from, std::string_view to) {
 }
 
 std::string error_of(const std::string& json) {
-  try {
-    Graph::from_json(json);
-    return "no error";
-  } catch (const GraphError& error) {
-    return error.what();
-  }
+  return test::error_of([&] { Graph::from_json(json); });
 }
 
 std::string error_of(std::string_view from, std::string_view to) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/files.hpp"
+#include "error_of.hpp"
 #include "stof/error.hpp"
 
 using stof::DType;
@@ -35,17 +36,12 @@ HostTensor parse(const std::string& bytes) {
   return parse_npy(std::as_bytes(std::span(bytes)), "a.npy");
 }
 
-std::string error_of(const std::string& bytes) {
-  try {
-    parse(bytes);
-  } catch (const GraphError& error) {
-    return error.what();
-  }
-  return "no error";
+std::string parse_error(const std::string& bytes) {
+  return stof::test::error_of([&] { parse(bytes); });
 }
 
 std::string header_error(const std::string& header, const std::string& data = "") {
-  return error_of(file(1, header, data));
+  return parse_error(file(1, header, data));
 }
 
 std::vector<double> values(const HostTensor& tensor) {
@@ -90,15 +86,15 @@ TEST_CASE("a header is a Python dict, however it is written") {
 }
 
 TEST_CASE("what is no .npy file is refused") {
-  CHECK(error_of("") == "npy: a.npy: does not begin as an .npy file does");
-  CHECK(error_of("\x93NUMPY\x01") == "npy: a.npy: does not begin as an .npy file does");
-  CHECK(error_of("PK\x03\x04 a zip file") == "npy: a.npy: does not begin as an .npy file does");
-  CHECK(error_of(file(4, "", "")) == "npy: a.npy: has version 4.0, not 1.0, 2.0 or 3.0");
-  CHECK(error_of(std::string("\x93NUMPY\x02\x00\x05\x00", 10)) ==
+  CHECK(parse_error("") == "npy: a.npy: does not begin as an .npy file does");
+  CHECK(parse_error("\x93NUMPY\x01") == "npy: a.npy: does not begin as an .npy file does");
+  CHECK(parse_error("PK\x03\x04 a zip file") == "npy: a.npy: does not begin as an .npy file does");
+  CHECK(parse_error(file(4, "", "")) == "npy: a.npy: has version 4.0, not 1.0, 2.0 or 3.0");
+  CHECK(parse_error(std::string("\x93NUMPY\x02\x00\x05\x00", 10)) ==
         "npy: a.npy: ends inside the length of its header");
-  CHECK(error_of(std::string("\x93NUMPY\x01\x00\x05\x00{}", 12)) ==
+  CHECK(parse_error(std::string("\x93NUMPY\x01\x00\x05\x00{}", 12)) ==
         "npy: a.npy: has a header of 5 bytes, 2 of them there");
-  CHECK(error_of(std::string("\x93NUMPY\x02\x00\xff\xff\xff\xff{}", 14)) ==
+  CHECK(parse_error(std::string("\x93NUMPY\x02\x00\xff\xff\xff\xff{}", 14)) ==
         "npy: a.npy: has a header of 4294967295 bytes, over the limit of 65535");
 }
 

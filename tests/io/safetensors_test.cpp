@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include "error_of.hpp"
 #include "stof/error.hpp"
 
 using stof::DType;
@@ -29,17 +30,12 @@ SafetensorsFile parse(const std::string& bytes) {
   return SafetensorsFile::parse(std::as_bytes(std::span(bytes)), "m");
 }
 
-std::string error_of(const std::string& bytes) {
-  try {
-    parse(bytes);
-  } catch (const GraphError& error) {
-    return error.what();
-  }
-  return "no error";
+std::string parse_error(const std::string& bytes) {
+  return stof::test::error_of([&] { parse(bytes); });
 }
 
 std::string header_error(const std::string& header, const std::string& data = "") {
-  return error_of(file(header, data));
+  return parse_error(file(header, data));
 }
 
 // The description of one tensor.
@@ -134,11 +130,11 @@ TEST_CASE("a misaligned tensor is copied once, also for many threads") {
 }
 
 TEST_CASE("a file that is too short is refused") {
-  CHECK(error_of("") == "safetensors: m: has 0 bytes, the length of a header takes 8");
-  CHECK(error_of("1234567") == "safetensors: m: has 7 bytes, the length of a header takes 8");
-  CHECK(error_of(std::string("\x05\0\0\0\0\0\0\0{}", 10)) ==
+  CHECK(parse_error("") == "safetensors: m: has 0 bytes, the length of a header takes 8");
+  CHECK(parse_error("1234567") == "safetensors: m: has 7 bytes, the length of a header takes 8");
+  CHECK(parse_error(std::string("\x05\0\0\0\0\0\0\0{}", 10)) ==
         "safetensors: m: has a header of 5 bytes, 2 of them there");
-  CHECK(error_of("\xff\xff\xff\xff\xff\xff\xff\xff{}") ==
+  CHECK(parse_error("\xff\xff\xff\xff\xff\xff\xff\xff{}") ==
         "safetensors: m: has a header of 18446744073709551615 bytes, over the limit of 33554432");
 }
 
