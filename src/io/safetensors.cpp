@@ -1,5 +1,7 @@
 #include "io/safetensors.hpp"
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <mutex>
@@ -21,23 +23,49 @@ namespace {
 
 using base::quote;
 
+struct Start {
+  std::string_view bytes;
+  std::string_view meaning;
+};
+
+// How files begin that are mistaken for safetensors.
+constexpr std::array<Start, 9> kStarts = {{
+    {"PK\x03\x04", "a zip archive, such as PyTorch's .pt and .bin or NumPy's .npz"},
+    {"\x80\x02", "a Python pickle, such as older .pt and .bin of PyTorch"},
+    {"GGUF", "a GGUF file"},
+    {"\x89HDF", "an HDF5 file, such as .h5 of Keras"},
+    {"\x93NUMPY", "a NumPy array"},
+    {"\x1F\x8B", "a gzip archive"},
+    {"version https://git-lfs", "a pointer of Git LFS, which does not hold the file itself"},
+    {"<", "a web page"},
+    {"{", "JSON text, such as the index of a model in several files"},
+}};
+
+// What the file is instead, as far as its first bytes tell.
+std::string found_instead(std::span<const std::byte> bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const auto* const found = std::ranges::find_if(
+      kStarts, [&](const Start& start) { return text.starts_with(start.bytes); });
+  return found == kStarts.end() ? "" : fmt::format("; it begins like {}", found->meaning);
+}
+
 // Where the data begins, once the header is known to fit.
 std::size_t find_data(std::span<const std::byte> bytes) {
   if (bytes.size() < kSafetensorsLengthBytes) {
-    throw GraphError(fmt::format("has {} bytes, the length of a header takes {}", bytes.size(),
-                                 kSafetensorsLengthBytes));
+    throw GraphError(fmt::format("has {} bytes, the length of a header takes {}{}", bytes.size(),
+                                 kSafetensorsLengthBytes, found_instead(bytes)));
   }
   std::uint64_t length = 0;
   for (std::size_t i = kSafetensorsLengthBytes; i-- > 0;) {
     length = length << 8 | static_cast<std::uint64_t>(bytes[i]);
   }
   if (length > kMaxSafetensorsHeaderBytes) {
-    throw GraphError(fmt::format("has a header of {} bytes, over the limit of {}", length,
-                                 kMaxSafetensorsHeaderBytes));
+    throw GraphError(fmt::format("has a header of {} bytes, over the limit of {}{}", length,
+                                 kMaxSafetensorsHeaderBytes, found_instead(bytes)));
   }
   if (length > bytes.size() - kSafetensorsLengthBytes) {
-    throw GraphError(fmt::format("has a header of {} bytes, {} of them there", length,
-                                 bytes.size() - kSafetensorsLengthBytes));
+    throw GraphError(fmt::format("has a header of {} bytes, {} of them there{}", length,
+                                 bytes.size() - kSafetensorsLengthBytes, found_instead(bytes)));
   }
   return kSafetensorsLengthBytes + static_cast<std::size_t>(length);
 }

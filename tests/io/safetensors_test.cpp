@@ -138,6 +138,26 @@ TEST_CASE("a file that is too short is refused") {
         "safetensors: m: has a header of 18446744073709551615 bytes, over the limit of 33554432");
 }
 
+TEST_CASE("a file of another kind is told by its first bytes") {
+  const auto ends_in = [](const std::string& bytes, const std::string& hint) {
+    return parse_error(bytes).ends_with("; it begins like " + hint);
+  };
+  CHECK(parse_error(std::string("PK\x03\x04\x14\0\0\0\x08\0", 10)) ==
+        "safetensors: m: has a header of 85966670672 bytes, over the limit of 33554432; it begins "
+        "like a zip archive, such as PyTorch's .pt and .bin or NumPy's .npz");
+  CHECK(ends_in("\x80\x02\x8A\nl\xFC\x9C\x46\xF9 j\xA8P",
+                "a Python pickle, such as older .pt and .bin of PyTorch"));
+  CHECK(ends_in(std::string("GGUF\x03\0\0\0\x23", 9), "a GGUF file"));
+  CHECK(ends_in("\x89HDF\r\n\x1a\n", "an HDF5 file, such as .h5 of Keras"));
+  CHECK(ends_in("\x93NUMPY\x01", "a NumPy array"));
+  CHECK(ends_in("\x1F\x8B\x08", "a gzip archive"));
+  CHECK(ends_in("version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
+                "a pointer of Git LFS, which does not hold the file itself"));
+  CHECK(ends_in("<!DOCTYPE html>", "a web page"));
+  CHECK(ends_in("{\n  \"metadata\": {}}",
+                "JSON text, such as the index of a model in several files"));
+}
+
 TEST_CASE("a header that is no JSON object is refused") {
   CHECK(header_error("") == "safetensors: m: header does not begin with {");
   CHECK(header_error(" {}") == "safetensors: m: header does not begin with {");
