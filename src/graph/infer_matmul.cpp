@@ -43,6 +43,12 @@ void check_dtypes(const Inference& inference) {
   }
 }
 
+// For a weight whose shape fits the other layout only.
+std::string_view other_layout_hint(bool is_out_in) {
+  return is_out_in ? "; if it lies (in, out), give it .layout = WeightLayout::InOut"
+                   : "; if it lies (out, in), give it .layout = WeightLayout::OutIn";
+}
+
 }  // namespace
 
 std::vector<TensorType> infer_linear(const Inference& inference) {
@@ -59,8 +65,10 @@ std::vector<TensorType> infer_linear(const Inference& inference) {
   const Dim& in = weight[is_out_in ? 1 : 0];
   const Dim& out = weight[is_out_in ? 0 : 1];
   if (!(x[-1] == in)) {
-    inference.fail("{} ends in {}, {} {} takes {}", inference.text(0), x[-1].text(),
-                   inference.text(1), layout, in.text());
+    const bool fits_turned = x[-1] == out && (!inference.has(2) || inference.shape(2) == Shape{in});
+    inference.fail("{} ends in {}, {} {} takes {}{}", inference.text(0), x[-1].text(),
+                   inference.text(1), layout, in.text(),
+                   fits_turned ? other_layout_hint(is_out_in) : "");
   }
   if (inference.has(2)) {
     inference.take_same_dtype(2, 0);

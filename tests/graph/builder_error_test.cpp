@@ -82,6 +82,23 @@ TEST_CASE_FIXTURE(Fixture, "builder errors: linear") {
                     "linear: x [8, 512, 768] ends in 768, weight [2304, 512] (out, in) takes 512");
   CHECK_THROWS_WITH(graph.linear(x, t),
                     "linear: x [8, 512, 768] ends in 768, weight [512, 2304] (in, out) takes 512");
+  const Tensor in_out = graph.weight("in_out", {768, 512}, DType::Float16);
+  CHECK_THROWS_WITH(
+      graph.linear(x, in_out),
+      "linear: x [8, 512, 768] ends in 768, weight [768, 512] (out, in) takes 512; if it "
+      "lies (in, out), give it .layout = WeightLayout::InOut");
+  CHECK_THROWS_WITH(
+      graph.linear(x, in_out, vector),
+      "linear: x [8, 512, 768] ends in 768, weight [768, 512] (out, in) takes 512; if it "
+      "lies (in, out), give it .layout = WeightLayout::InOut");
+  CHECK_THROWS_WITH(graph.linear(x, in_out, graph.weight("other", {768}, DType::Float16)),
+                    "linear: x [8, 512, 768] ends in 768, weight [768, 512] (out, in) takes 512");
+  const Tensor out_in =
+      graph.weight("out_in", {512, 768}, DType::Float16, {.layout = WeightLayout::InOut});
+  CHECK_THROWS_WITH(
+      graph.linear(x, out_in),
+      "linear: x [8, 512, 768] ends in 768, weight [512, 768] (in, out) takes 512; if it "
+      "lies (out, in), give it .layout = WeightLayout::OutIn");
   CHECK_THROWS_WITH(graph.linear(vector, w),
                     "linear: x [512] has rank 1, it takes [..., rows, in]");
   CHECK_THROWS_WITH(graph.linear(x, vector), "linear: weight [512] has rank 1, it takes rank 2");
