@@ -110,7 +110,8 @@ std::int64_t Dim::value(const DimValues& values) const {
   const auto value = evaluate([&](const Symbol& symbol, std::int64_t /*coefficient*/) {
     const auto found = values.find(symbol.name);
     if (found == values.end()) {
-      throw GraphError(fmt::format("dim: {} has no value", symbol.name));
+      throw GraphError(fmt::format("dim: {} has no value, dims must give one in [{}, {}]",
+                                   symbol.name, symbol.min, symbol.max));
     }
     if (found->second < symbol.min || found->second > symbol.max) {
       throw GraphError(fmt::format("dim: {} = {} is outside [{}, {}]", symbol.name, found->second,

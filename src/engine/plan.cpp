@@ -29,6 +29,13 @@ void check_dims(const PlanData& plan, const DimValues& dims) {
                       names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
     }
   }
+  for (const auto& [name, dim] : known) {
+    if (!dims.contains(name)) {
+      throw GraphError(
+          fmt::format("bind: dim '{}' has no value, BindOptions::dims must give one in [{}, {}]",
+                      name, dim.min(), dim.max()));
+    }
+  }
 }
 
 }  // namespace engine

@@ -20,8 +20,8 @@ void check_values(const Ir& ir, const DimValues& values) {
   for (const auto& [name, dim] : ir.dims) {
     const auto found = values.find(name);
     if (found == values.end()) {
-      throw GraphError(
-          fmt::format("bind: dim {} in [{}, {}] has no value", name, dim.min(), dim.max()));
+      throw GraphError(fmt::format("bind: dim {} has no value, dims must give one in [{}, {}]",
+                                   name, dim.min(), dim.max()));
     }
     if (found->second < dim.min() || found->second > dim.max()) {
       throw GraphError(fmt::format("bind: dim {} is {}, not in [{}, {}]", name, found->second,

@@ -150,7 +150,8 @@ TEST_CASE("a bad symbol is refused") {
 TEST_CASE("a value that is missing or out of range is named") {
   CHECK_THROWS_WITH_AS((2 * kSeq).value(), "dim: 2 * seq is symbolic and has no value yet",
                        GraphError);
-  CHECK_THROWS_WITH_AS(kSeq.value({{"batch", 2}}), "dim: seq has no value", GraphError);
+  CHECK_THROWS_WITH_AS(kSeq.value({{"batch", 2}}),
+                       "dim: seq has no value, dims must give one in [1, 2048]", GraphError);
   CHECK_THROWS_WITH_AS(kSeq.value({{"seq", 4096}}), "dim: seq = 4096 is outside [1, 2048]",
                        GraphError);
   CHECK_THROWS_WITH_AS(kSeq.value({{"seq", 0}}), "dim: seq = 0 is outside [1, 2048]", GraphError);

@@ -120,11 +120,13 @@ TEST_CASE("what does not fit is named") {
         }) == "bind: input 'x' is float32[2, 2], the plan takes float32[2, 3]");
   CHECK(error_of([&] {
           plan.bind(weights, {{"x", x.view()}, {"y", y.view()}}, {});
-        }) == "dim: rows has no value");
+        }) == "bind: dim 'rows' has no value, BindOptions::dims must give one in [1, 100]");
   CHECK(
       error_of([&] {
         plan.bind(weights, {{"x", x.view()}, {"y", y.view()}}, {.dims = {{"rows", 2}, {"row", 2}}});
       }) == "bind: no dim is called 'row', there is rows");
+  CHECK(error_of([&] { engine.allocate(plan.input("x")); }) ==
+        "dim: rows has no value, dims must give one in [1, 100]");
   stof::TensorView device = x.view();
   device.location = stof::Location::Device;
   CHECK(error_of([&] {
