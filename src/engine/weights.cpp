@@ -1,4 +1,7 @@
+#include <algorithm>
+#include <iterator>
 #include <map>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -29,9 +32,25 @@ HostTensor converted(const TensorInfo& info, const TensorView& view, const std::
   return view.dtype == info.dtype ? tensor : tensor.cast(info.dtype);
 }
 
-GraphError missing(const TensorInfo& info, const std::string& source, std::size_t count) {
-  return GraphError(fmt::format("weights: '{}' is missing in {}, which has {} tensors", info.name,
-                                source, count));
+// The weights of the plan, of which find(name) gives a view, or nothing for one that is missing.
+template <typename Find>
+Weights load(const engine::GpuBackend* gpu, const Plan& plan, const std::string& source,
+             std::size_t count, const Find& find) {
+  std::vector<TensorInfo> missing;
+  std::ranges::copy_if(plan.weights(), std::back_inserter(missing),
+                       [&](const TensorInfo& info) { return !find(info.name); });
+  if (!missing.empty()) {
+    throw GraphError(fmt::format("weights: {} {} missing in {}, which has {} tensors",
+                                 engine::list_names(missing), missing.size() == 1 ? "is" : "are",
+                                 source, count));
+  }
+  auto data = std::make_shared<engine::WeightsData>();
+  for (const TensorInfo& info : plan.weights()) {
+    data->tensors.emplace(
+        info.name,
+        engine::make_buffer("load_weights", gpu, converted(info, *find(info.name), source)));
+  }
+  return Weights(std::move(data));
 }
 
 }  // namespace
@@ -57,16 +76,10 @@ void check_weights(const PlanData& plan, const WeightsData& weights) {
 
 Weights Engine::load_weights(const Plan& plan, const std::filesystem::path& file) const {
   const io::SafetensorsFile tensors = io::SafetensorsFile::open(file);
-  auto data = std::make_shared<engine::WeightsData>();
-  for (const TensorInfo& info : plan.weights()) {
-    if (!tensors.contains(info.name)) {
-      throw missing(info, file.string(), tensors.names().size());
-    }
-    data->tensors.emplace(
-        info.name, engine::make_buffer("load_weights", gpu_.get(),
-                                       converted(info, tensors.view(info.name), file.string())));
-  }
-  return Weights(std::move(data));
+  return load(gpu_.get(), plan, file.string(), tensors.names().size(),
+              [&](const std::string& name) {
+                return tensors.contains(name) ? std::optional(tensors.view(name)) : std::nullopt;
+              });
 }
 
 Weights Engine::load_weights(const Plan& plan, std::span<const NamedTensor> tensors) const {
@@ -76,17 +89,10 @@ Weights Engine::load_weights(const Plan& plan, std::span<const NamedTensor> tens
       throw GraphError(fmt::format("weights: '{}' is given twice", tensor.name));
     }
   }
-  auto data = std::make_shared<engine::WeightsData>();
-  for (const TensorInfo& info : plan.weights()) {
-    const auto found = by_name.find(info.name);
-    if (found == by_name.end()) {
-      throw missing(info, "the given list", tensors.size());
-    }
-    data->tensors.emplace(info.name,
-                          engine::make_buffer("load_weights", gpu_.get(),
-                                              converted(info, *found->second, "the given list")));
-  }
-  return Weights(std::move(data));
+  return load(gpu_.get(), plan, "the given list", tensors.size(), [&](const std::string& name) {
+    const auto found = by_name.find(name);
+    return found == by_name.end() ? nullptr : found->second;
+  });
 }
 
 }  // namespace stof

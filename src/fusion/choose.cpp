@@ -42,8 +42,11 @@ std::size_t choose_use(const std::vector<Use>& uses, const AttentionMask* mask) 
   const bool wants_lists =
       mask != nullptr && mask->has_key_rows() && mask->keys_per_tile() < kKeysPerTile;
   const auto rank = [&](const Use& use) {
-    return mask != nullptr ? static_cast<int>(reads_key_lists(use) == wants_lists)
-                           : matmul_rank(use);
+    if (mask != nullptr) {
+      return static_cast<int>(reads_key_lists(use) == wants_lists);
+    }
+    const auto constraints = static_cast<int>(use.kernel->contract.constraints.size());
+    return is_matmul(use) ? matmul_rank(use) : constraints;
   };
   const auto best = std::max_element(uses.begin(), uses.end(),
                                      [&](const Use& a, const Use& b) { return rank(a) < rank(b); });

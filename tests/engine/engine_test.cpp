@@ -136,6 +136,17 @@ TEST_CASE("what does not fit is named") {
   CHECK(error_of([&] {
           engine.load_weights(plan, std::vector<stof::NamedTensor>{{"b", host.b.view()}});
         }) == "weights: 'w' is missing in the given list, which has 1 tensors");
+  CHECK(error_of([&] { engine.load_weights(plan, std::vector<stof::NamedTensor>{}); }) ==
+        "weights: 'w', 'b' are missing in the given list, which has 0 tensors");
+  stof::Graph chain("chain");
+  stof::Tensor sum = chain.input("x", {1}, DType::Float32);
+  for (int i = 0; i < 10; ++i) {
+    sum = chain.add(sum, chain.weight("w" + std::to_string(i), {1}, DType::Float32));
+  }
+  chain.output("y", sum);
+  CHECK(error_of([&] { engine.load_weights(engine.build(chain), host.named()); }) ==
+        "weights: 'w0', 'w1', 'w2', 'w3', 'w4', 'w5', 'w6', 'w7', … (10 in all) are missing in the "
+        "given list, which has 3 tensors");
   const std::vector<stof::NamedTensor> swapped = {{"w", host.b.view()}, {"b", host.w.view()}};
   CHECK(error_of([&] { engine.load_weights(plan, swapped); }) ==
         "weights: 'w' of the given list is float32[2], the graph takes float16[2, 3]");
