@@ -14,13 +14,13 @@ namespace stof::contract {
 
 // What the names in a header stand for in one use of the template.
 struct ContractScope {
-  std::map<std::string, std::int64_t> dims;        // "hidden" -> 768
-  std::map<std::string, double> attributes;        // "epsilon" -> 1e-5; as declared in the pattern
-  std::map<std::string, DType> dtypes;             // "T" -> float16
-  std::map<std::string, std::int64_t> strides;     // "x.tokens" -> 768, in elements
-  std::map<std::string, std::int64_t> device;      // "device.sm" -> 90; all of kDeviceScalars
-  std::map<std::string, std::int64_t> alignments;  // "x" -> 16: of its base, in bytes
-  std::int64_t mask_batch = 1;                     // mask.batch and mask.heads
+  std::map<std::string, std::int64_t> dims;  // "hidden" -> 768
+  std::map<std::string, double> attributes;  // "epsilon" -> 1e-5; as declared in the pattern
+  std::map<std::string, DType> dtypes;       // "T" -> float16
+  std::map<std::string, std::int64_t> strides = {};     // "x.tokens" -> 768, in elements
+  std::map<std::string, std::int64_t> device;           // "device.sm" -> 90; all of kDeviceScalars
+  std::map<std::string, std::int64_t> alignments = {};  // "x" -> 16: of its base, in bytes
+  std::int64_t mask_batch = 1;                          // mask.batch and mask.heads
   std::int64_t mask_heads = 1;
   kernel::KernelConfig config;  // every parameter
 };

@@ -129,6 +129,7 @@ void AttentionMask::read_mask(const graph::Ir& ir, const graph::Operator& op) {
     const mask::MaskFeatures features = mask::measure(fixed, *layout_);
     class_ = features.mask_class;
     const auto active = static_cast<double>(features.full_tiles + features.part_tiles);
+    density_ = features.density;
     keys_per_tile_ = features.density * static_cast<double>(features.tiles) * kTilePairs / active;
     if (class_ == mask::MaskClass::InlinePredicate) {
       predicate_ = std::make_unique<const Expr>(std::get<Expr>(fixed.node().form));

@@ -37,6 +37,8 @@ class AttentionMask {
   mask::MaskClass mask_class() const { return class_; }
   // Keys that are seen in a 64 x 64 tile of which some are; 4096 where that is not known.
   double keys_per_tile() const { return keys_per_tile_; }
+  // The share of all pairs that is seen; 1 where that is not known.
+  double density() const { return density_; }
   // Whether lists of keys can be had: not for masks that differ from run to run.
   bool has_key_rows() const { return layout_ != nullptr; }
 
@@ -61,6 +63,7 @@ class AttentionMask {
   std::unique_ptr<const Expr> predicate_;           // what kernels evaluate; null: nothing
   mask::MaskClass class_ = mask::MaskClass::None;
   double keys_per_tile_ = 0;
+  double density_ = 1;
   std::map<std::int64_t, mask::AttentionTiles> tiles_;
   std::map<std::string, kernel::ConstantArray> arrays_;
   nlohmann::json mod_;

@@ -35,6 +35,26 @@ std::int64_t distance(const contract::TemplateContract& contract,
   return steps;
 }
 
+// Of the tiled kernel, by times on an H200: tall tiles where most keys are seen, and two groups of
+// warps that share the keys of a tile where there are too few tiles for the GPU.
+void adjust_attention(const Use& use, const AttentionMask& mask, kernel::KernelConfig& config) {
+  constexpr double kDense = 0.4;
+  const auto set = [&](const char* parameter, std::int64_t value) {
+    if (config.contains(parameter)) {
+      config[parameter] = value;
+    }
+  };
+  const std::int64_t tiles =
+      use.dim("batch") * use.dim("heads") * ((use.dim("q_len") + mask::kTile - 1) / mask::kTile);
+  const std::int64_t sm_count = use.scope.device.at("device.sm_count");
+  if (tiles < 3 * sm_count) {
+    set("key_groups", 2);
+  } else if (mask.density() > kDense && tiles >= 8 * sm_count) {
+    set("tile_q", 128);
+    set("tile_k", use.dim("head_dim") > mask::kTile ? 32 : 64);
+  }
+}
+
 }  // namespace
 
 std::size_t choose_use(const std::vector<Use>& uses, const AttentionMask* mask) {
@@ -45,18 +65,24 @@ std::size_t choose_use(const std::vector<Use>& uses, const AttentionMask* mask) 
     if (mask != nullptr) {
       return static_cast<int>(reads_key_lists(use) == wants_lists);
     }
+    // A template that takes fewer cases is made for them.
+    constexpr int kAboveMatmul = 100;
     const auto constraints = static_cast<int>(use.kernel->contract.constraints.size());
-    return is_matmul(use) ? matmul_rank(use) : constraints;
+    return matmul_rank(use).value_or(kAboveMatmul + constraints);
   };
   const auto best = std::max_element(uses.begin(), uses.end(),
                                      [&](const Use& a, const Use& b) { return rank(a) < rank(b); });
   return static_cast<std::size_t>(best - uses.begin());
 }
 
-std::optional<kernel::KernelConfig> choose_config(const Use& use) {
+std::optional<kernel::KernelConfig> choose_config(const Use& use, const AttentionMask* mask) {
   const contract::TemplateContract& contract = use.kernel->contract;
   contract::ContractScope scope = use.scope;
   scope.config = choose_matmul_config(use);
+  if (mask != nullptr) {
+    scope.config = contract::default_config(contract);
+    adjust_attention(use, *mask, scope.config);
+  }
   if (!scope.config.empty() && contract::is_allowed(contract, scope)) {
     return scope.config;
   }

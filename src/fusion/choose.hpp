@@ -18,6 +18,6 @@ std::size_t choose_use(const std::vector<Use>& uses, const AttentionMask* mask);
 
 // The parameters of a template for this use: what is known to be fast for the shape, else the
 // default, else the allowed setting nearest to it; nothing where the restrictions allow none.
-std::optional<kernel::KernelConfig> choose_config(const Use& use);
+std::optional<kernel::KernelConfig> choose_config(const Use& use, const AttentionMask* mask);
 
 }  // namespace stof::fusion

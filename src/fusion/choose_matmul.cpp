@@ -167,12 +167,14 @@ KernelConfig columns_config(const Product& product) {
 
 }  // namespace
 
-int matmul_rank(const Use& use) {
+std::optional<int> matmul_rank(const Use& use) {
   constexpr std::array<std::string_view, 5> kSlowestFirst = {
       "gemm_simple", "gemm_sm80", "vector_columns", "gemm_sm90", "vector_rows"};
   const auto found =
       std::find(kSlowestFirst.begin(), kSlowestFirst.end(), use.kernel->contract.name);
-  return static_cast<int>(found - kSlowestFirst.begin());
+  return found == kSlowestFirst.end()
+             ? std::nullopt
+             : std::optional(static_cast<int>(found - kSlowestFirst.begin()));
 }
 
 KernelConfig choose_matmul_config(const Use& use) {

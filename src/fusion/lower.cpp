@@ -131,7 +131,7 @@ class Lowerer {
         use.scope.mask_heads = mask->heads();
       }
       if (use.misfit.empty()) {
-        if (auto config = choose_config(use)) {
+        if (auto config = choose_config(use, mask)) {
           use.scope.config = std::move(*config);
           uses.push_back(std::move(use));
           continue;
@@ -174,7 +174,7 @@ class Lowerer {
     for (const Candidate& candidate : copies_) {
       Use use = make_copy(candidate, from, to, device_);
       if (use.misfit.empty()) {
-        if (auto config = choose_config(use)) {
+        if (auto config = choose_config(use, nullptr)) {
           use.scope.config = std::move(*config);
           launch(use, {}, nullptr, text);
           return;

@@ -141,6 +141,13 @@ inline std::vector<OperatorCase> other_cases() {
          graph.output("f", graph.cast(s, DType::Float32));
          return graph;
        }},
+      {"transposed copy",
+       [](DType dtype) {
+         Graph graph("transposed");
+         const auto x = graph.input("x", {2, 96, 160}, dtype);
+         graph.output("y", graph.relu(graph.transpose(x, {0, 2, 1})));
+         return graph;
+       }},
       {"embedding",
        [](DType dtype) {
          Graph graph("embedding");
@@ -225,6 +232,11 @@ inline std::vector<OperatorCase> attention_cases() {
              const Table slopes("slopes", std::vector<double>{0.5, 0.25, 0.125, 0.0625});
              return with_score(score() +
                                slopes[head_index()] * to_float(key_position() - query_position()));
+           }),
+      with("few keys",
+           [](Graph&, DType) {
+             return AttentionOptions{.mask = random_tokens(0.01, 3) ||
+                                             Mask(query_position() == key_position())};
            }),
       with("key lengths",
            [](Graph& graph, DType) {

@@ -1,0 +1,86 @@
+// One layer of a real size on a GPU, eight sequences of 512 tokens. No sequence sees another, so
+// the reference in float64 runs one of them.
+#include "gpu_testing.hpp"
+#include "models/bert.hpp"
+#include "models/llama.hpp"
+#include "stof/stof.hpp"
+
+using namespace stof::testing;
+using stof::DType;
+using stof::Graph;
+using stof::HostTensor;
+
+namespace {
+
+constexpr std::int64_t kBatch = 8;
+constexpr std::int64_t kSequence = 512;
+constexpr std::int64_t kCompared = 5;  // the sequence that is compared
+
+// Matrices are scaled so that what they give is about as large as what they take.
+HostTensors random_weights(const Graph& graph) {
+  HostTensors tensors;
+  unsigned seed = 1;
+  for (const auto& value : graph.ir().values) {
+    if (value->role != stof::graph::ValueRole::Weight) {
+      continue;
+    }
+    const Sizes shape = value->shape.sizes();
+    const double scale = shape.size() < 2 ? 0.5 : 1.7 / std::sqrt(static_cast<double>(shape[1]));
+    tensors.emplace(value->name, random_tensor(shape, seed++, value->dtype, -scale, scale));
+  }
+  return tensors;
+}
+
+template <typename Build>
+void check_layer(Build build) {
+  const stof::Engine engine({.backend = stof::Backend::Gpu, .cache_dir = ""});
+  for (const auto& [dtype, tolerance] :
+       {std::pair(DType::Float16, 5e-3), std::pair(DType::BFloat16, 4e-2)}) {
+    const Graph whole = build(kBatch, dtype);
+    const Graph one = build(1, dtype);
+    HostTensors tensors = random_weights(whole);
+    const HostTensor ids = random_tensor({kBatch, kSequence}, 99, DType::Int32, 0, 999);
+    tensors.insert_or_assign("ids", ids);
+    const Values actual = run_plan(engine, engine.build(whole), tensors).at("last_hidden_state");
+    HostTensor one_ids(DType::Int32, {1, kSequence});
+    for (std::int64_t i = 0; i < kSequence; ++i) {
+      one_ids.set(i, ids.at(kCompared * kSequence + i));
+    }
+    tensors.insert_or_assign("ids", one_ids);
+    const Values expected = run_graph(one, tensors, {.precision = stof::Precision::Float64})
+                                .at("last_hidden_state")
+                                .values;
+    const auto begin = actual.begin() + static_cast<std::ptrdiff_t>(kCompared * expected.size());
+    const Values compared(begin, begin + static_cast<std::ptrdiff_t>(expected.size()));
+    const double error = relative_norm(compared, expected);
+    INFO(stof::name(dtype) << ": " << error);
+    CHECK(error < tolerance);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a layer of BERT-base with a window") {
+  models::BertConfig config = models::kBertBase;
+  config.num_hidden_layers = 1;
+  config.vocab_size = 1000;
+  check_layer([&](std::int64_t batch, DType dtype) {
+    return models::bert(config, {.batch = batch,
+                                 .sequence = kSequence,
+                                 .dtype = dtype,
+                                 .mask = stof::sliding_window(22, 22)});
+  });
+}
+
+TEST_CASE("a layer of LLaMA") {
+  models::LlamaConfig config = models::kLlama7B;
+  config.num_hidden_layers = 1;
+  config.vocab_size = 1000;
+  config.hidden_size = 2048;
+  config.intermediate_size = 5504;
+  config.num_attention_heads = 16;
+  config.num_key_value_heads = 8;
+  check_layer([&](std::int64_t batch, DType dtype) {
+    return models::llama(config, {.batch = batch, .sequence = kSequence, .dtype = dtype});
+  });
+}

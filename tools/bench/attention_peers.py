@@ -1,0 +1,116 @@
+"""What a user of PyTorch can reach for masked attention, as contenders."""
+
+import math
+from typing import Callable
+
+import torch
+import torch._dynamo
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+from bench_results import AttentionCase
+from bench_timing import Contender
+from peers import masks
+
+MOST_DENSE_KEYS = 8192
+
+# Each shape and setting compiles once; masks of one shape share it, so nothing is dropped between cases.
+torch._dynamo.config.recompile_limit = 4096
+torch._dynamo.config.accumulated_recompile_limit = 4096
+compiled_flex = torch.compile(flex_attention, dynamic=False)
+
+
+def peers(case: AttentionCase, q, k, v, seen, flex_settings: dict, uses_formula: bool) -> list[Contender]:
+    """seen: bool [q_len, kv_len]. Names that share a word before the colon are settings of one peer."""
+    is_square = case.q_len == case.kv_len
+    contenders = []
+    if case.kv_len <= MOST_DENSE_KEYS:
+        contenders.append(sdpa("cudnn_mask", SDPBackend.CUDNN_ATTENTION, q, k, v, attn_mask=seen))
+    if case.mask == "full" or (case.mask == "causal" and is_square):
+        is_causal = case.mask == "causal"
+        contenders.append(sdpa("cudnn", SDPBackend.CUDNN_ATTENTION, q, k, v, is_causal=is_causal))
+        contenders.append(sdpa("fa2", SDPBackend.FLASH_ATTENTION, q, k, v, is_causal=is_causal))
+    if case.mask in ("sliding", "window", "doc_causal") and is_square:
+        contenders.append(Contender("fa2_varlen", lambda: varlen(case, q, k, v), lambda output: unpacked(case, output)))
+    mod = mask_mod(case, seen, uses_formula and is_square)
+    for name, (block_size, options) in flex_settings.items():
+        contenders.append(Contender(f"flex:{name}", lambda b=block_size, o=options: flex(mod, b, o, q, k, v)))
+    return contenders
+
+
+def sdpa(name: str, backend: SDPBackend, q, k, v, **options) -> Contender:
+    is_grouped = q.shape[1] != k.shape[1]
+
+    def run() -> torch.Tensor:
+        with sdpa_kernel(backend):
+            return torch.nn.functional.scaled_dot_product_attention(q, k, v, enable_gqa=is_grouped, **options)
+
+    return Contender(name, lambda: run)
+
+
+def packed_offsets(case: AttentionCase) -> torch.Tensor:
+    """Start offsets of the sequences of all batch elements one after the other, then the end."""
+    if case.mask == "doc_causal":
+        starts = masks.documents(case.kv_len)[:-1]
+    else:
+        starts = torch.zeros(1, dtype=torch.int32, device="cuda")
+    ends = torch.tensor([case.batch * case.kv_len], dtype=torch.int32, device="cuda")
+    return torch.cat([starts + b * case.kv_len for b in range(case.batch)] + [ends])
+
+
+def varlen(case: AttentionCase, q, k, v) -> Callable[[], torch.Tensor]:
+    from torch.nn.attention.varlen import varlen_attn  # not in every PyTorch
+
+    packed = [x.transpose(1, 2).flatten(0, 1).contiguous() for x in (q, k, v)]
+    offsets = packed_offsets(case)
+    longest = int(offsets.diff().max())
+    width = math.isqrt(case.kv_len)
+    window = {"sliding": (width, width), "window": (1023, 0), "doc_causal": (-1, 0)}[case.mask]
+
+    def run(**options) -> torch.Tensor:
+        return varlen_attn(*packed, offsets, offsets, longest, longest, **options)
+
+    try:
+        run(window_size=window)
+    except TypeError:
+        if case.mask != "doc_causal":
+            raise
+        return lambda: run(is_causal=True)
+    return lambda: run(window_size=window)
+
+
+def unpacked(case: AttentionCase, output: torch.Tensor) -> torch.Tensor:
+    return output.unflatten(0, (case.batch, case.q_len)).transpose(1, 2)
+
+
+def mask_mod(case: AttentionCase, seen: torch.Tensor, uses_formula: bool) -> Callable:
+    """What FlexAttention asks of a pair: its bit of the dense mask, or the formula of a mask that has a short one."""
+    n = case.kv_len
+    width = math.isqrt(n)
+
+    def is_global(i):
+        return (i < width) | ((i >= n // 2) & (i < n // 2 + width))
+
+    formulas = {
+        "full": lambda b, h, q, k: q >= 0,
+        "causal": lambda b, h, q, k: q >= k,
+        "sliding": lambda b, h, q, k: (q - k).abs() <= width,
+        "window": lambda b, h, q, k: (q >= k) & (q - k < 1024),
+        "dilated": lambda b, h, q, k: ((q - k).abs() <= 2 * width) & ((q - k) % 2 == 0),
+        "longformer": lambda b, h, q, k: ((q - k).abs() <= width) | is_global(q) | is_global(k),
+    }
+    if uses_formula and case.mask == "doc_causal":
+        positions = torch.arange(n, device="cuda")
+        document = torch.bucketize(positions, masks.documents(n).long()[1:], right=True)
+        return lambda b, h, q, k: (document[q] == document[k]) & (q >= k)
+    if uses_formula and case.mask in formulas:
+        return formulas[case.mask]
+    return lambda b, h, q, k: seen[q, k]
+
+
+def flex(mod: Callable, block_size: int, options: dict, q, k, v) -> Callable[[], torch.Tensor]:
+    block_mask = create_block_mask(mod, None, None, q.shape[2], k.shape[2], device="cuda", BLOCK_SIZE=block_size)
+    arguments = {"block_mask": block_mask, "enable_gqa": q.shape[1] != k.shape[1]}
+    if options:
+        arguments["kernel_options"] = options
+    return lambda: compiled_flex(q, k, v, **arguments)

@@ -1,0 +1,318 @@
+// Plans of the bench behind a C interface, for scripts that own the tensors: libstof_bench.so.
+// Calls give null, false or a negative number where they fail, and stof_bench_error then says why.
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include "cuda/check.hpp"
+#include "mask_layout/build.hpp"
+#include "masks.hpp"
+#include "stof/stof.hpp"
+
+namespace {
+
+using stof::DType;
+using stof::Graph;
+using stof::Tensor;
+
+thread_local std::string last_error;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+
+// What call() gives, or `failed` where it throws.
+template <typename Result, typename Call>
+Result guarded(Result failed, const Call& call) noexcept {
+  try {
+    return call();
+  } catch (const std::exception& error) {
+    last_error = error.what();
+  } catch (...) {
+    last_error = "an exception that is no std::exception";
+  }
+  return failed;
+}
+
+DType dtype_of(std::string_view name) {
+  const std::optional<DType> dtype = stof::dtype_from_name(name);
+  if (!dtype) {
+    throw std::invalid_argument(fmt::format("no dtype {}", name));
+  }
+  return *dtype;
+}
+
+struct GroupSize {
+  std::int64_t tokens = 0;
+  std::int64_t hidden = 0;
+  DType dtype = DType::Float16;
+};
+
+// Builds a group of operators around x [tokens, hidden]. Weights are inputs, [in, out].
+class GroupBuilder {
+ public:
+  GroupBuilder(std::string_view name, const GroupSize& size) : graph_(name), size_(size) {}
+
+  Tensor x() { return tensor("x", {size_.tokens, size_.hidden}); }
+
+  // x times a weight [hidden, factor * hidden], or of the extents turned where x is the wide one.
+  Tensor product(const Tensor& x, const std::string& weight, std::int64_t out_factor) {
+    return graph_.matmul(x, tensor(weight, {x.shape()[-1], out_factor * size_.hidden}));
+  }
+
+  Tensor add_bias(const Tensor& x, const std::string& bias) {
+    return graph_.add(x, tensor(bias, {x.shape()[-1]}));
+  }
+
+  Tensor residual_norm(const Tensor& x) {
+    const Tensor sum = graph_.add(x, tensor("residual", {size_.tokens, size_.hidden}));
+    return graph_.layer_norm(sum, tensor("gamma", {size_.hidden}), tensor("beta", {size_.hidden}));
+  }
+
+  Tensor rms_norm(const Tensor& x) { return graph_.rms_norm(x, tensor("gamma", {size_.hidden})); }
+
+  Tensor gelu(const Tensor& x) { return graph_.gelu(x); }
+
+  Graph finish(const Tensor& y) {
+    graph_.output("y", y);
+    return std::move(graph_);
+  }
+
+ private:
+  Tensor tensor(const std::string& name, const stof::Shape& shape) {
+    return graph_.input(name, shape, size_.dtype);
+  }
+
+  Graph graph_;
+  GroupSize size_;
+};
+
+using Group = std::function<Tensor(GroupBuilder&)>;
+
+const std::map<std::string_view, Group>& groups() {
+  static const std::map<std::string_view, Group> groups = {
+      {"bias_res_ln", [](GroupBuilder& b) { return b.residual_norm(b.add_bias(b.x(), "bias")); }},
+      {"rmsnorm", [](GroupBuilder& b) { return b.rms_norm(b.x()); }},
+      {"gemm_hh", [](GroupBuilder& b) { return b.product(b.x(), "weight", 1); }},
+      {"gemm_h3h_bias",
+       [](GroupBuilder& b) { return b.add_bias(b.product(b.x(), "weight", 3), "bias"); }},
+      {"gemm_bias_gelu",
+       [](GroupBuilder& b) { return b.gelu(b.add_bias(b.product(b.x(), "weight", 4), "bias")); }},
+      {"gemm_bias_res_ln",
+       [](GroupBuilder& b) {
+         return b.residual_norm(b.add_bias(b.product(b.x(), "weight", 1), "bias"));
+       }},
+      {"mlp_res_ln",
+       [](GroupBuilder& b) {
+         const Tensor inner = b.gelu(b.add_bias(b.product(b.x(), "weight_in", 4), "bias_in"));
+         return b.residual_norm(b.add_bias(b.product(inner, "weight_out", 1), "bias_out"));
+       }},
+  };
+  return groups;
+}
+
+Graph group_graph(std::string_view name, const GroupSize& size) {
+  const auto group = groups().find(name);
+  if (group == groups().end()) {
+    throw std::invalid_argument(fmt::format("no fusion group {}", name));
+  }
+  GroupBuilder builder(name, size);
+  return builder.finish(group->second(builder));
+}
+
+}  // namespace
+
+// A case of attention; the layout is known to the scripts.
+struct StofBenchAttention {
+  const char* mask;
+  const char* dtype;
+  std::int64_t batch;
+  std::int64_t heads;
+  std::int64_t kv_heads;
+  std::int64_t q_len;
+  std::int64_t kv_len;
+  std::int64_t head_dim;
+};
+
+namespace {
+
+// The mask of the last q_len queries of kv_len.
+stof::Mask mask_of(const StofBenchAttention& shape) {
+  const std::string_view name = shape.mask;
+  if (shape.q_len == shape.kv_len || name == "full") {
+    return stof::bench::mask(name, shape.kv_len);
+  }
+  if (name == "causal") {
+    return stof::causal_bottom_right();
+  }
+  throw std::invalid_argument(fmt::format("mask {} takes as many queries as keys, not {} and {}",
+                                          name, shape.q_len, shape.kv_len));
+}
+
+Graph attention_graph(const StofBenchAttention& shape, const stof::Mask& mask) {
+  const DType dtype = dtype_of(shape.dtype);
+  Graph graph("attention");
+  const Tensor q = graph.input("q", {shape.batch, shape.heads, shape.q_len, shape.head_dim}, dtype);
+  const stof::Shape keys = {shape.batch, shape.kv_heads, shape.kv_len, shape.head_dim};
+  const Tensor k = graph.input("k", keys, dtype);
+  const Tensor v = graph.input("v", keys, dtype);
+  graph.output("o", graph.attention(q, k, v, {.mask = mask}));
+  return graph;
+}
+
+struct MaskedShape {
+  stof::Mask mask;
+  std::int64_t q_len = 0;
+  std::int64_t kv_len = 0;
+};
+
+}  // namespace
+
+struct StofBenchPlan {
+  stof::Plan plan;
+  stof::Weights weights;
+  std::string explanation;
+  std::optional<MaskedShape> masked;  // of attention
+  std::optional<stof::Execution> execution;
+};
+
+// Memory of the current GPU.
+struct StofBenchTensor {
+  const char* name;
+  void* data;
+  std::int64_t size_bytes;
+};
+
+namespace {
+
+StofBenchPlan* make_plan(const stof::Engine& engine, const Graph& graph,
+                         std::optional<MaskedShape> masked) {
+  stof::Plan plan = engine.build(graph);
+  stof::Weights weights = engine.load_weights(plan, std::span<const stof::NamedTensor>());
+  std::string explanation = plan.explain();
+  return new StofBenchPlan{.plan = std::move(plan),
+                           .weights = std::move(weights),
+                           .explanation = std::move(explanation),
+                           .masked = std::move(masked),
+                           .execution = {}};
+}
+
+stof::TensorView view_of(const stof::TensorInfo& info, const StofBenchTensor& tensor) {
+  stof::TensorView view{.data = tensor.data,
+                        .dtype = info.dtype,
+                        .shape = info.shape.sizes(),
+                        .location = stof::Location::Device};
+  const std::int64_t size_bytes = view.element_count() * stof::size_bytes(info.dtype);
+  if (size_bytes != tensor.size_bytes) {
+    throw std::invalid_argument(fmt::format("'{}' has {} bytes, the plan takes {}", info.name,
+                                            tensor.size_bytes, size_bytes));
+  }
+  return view;
+}
+
+}  // namespace
+
+#define STOF_BENCH_CALL extern "C" __attribute__((visibility("default")))
+
+// Why the last call of this thread that failed did.
+STOF_BENCH_CALL const char* stof_bench_error() {
+  return last_error.c_str();
+}
+
+// For the current GPU, or for a target such as "sm_90a", whose plans can be explained alone.
+STOF_BENCH_CALL stof::Engine* stof_bench_open(const char* target) {
+  return guarded<stof::Engine*>(nullptr, [&] {
+    stof::EngineOptions options{.backend = stof::Backend::Gpu};
+    options.target = target;
+    return new stof::Engine(std::move(options));
+  });
+}
+
+STOF_BENCH_CALL void stof_bench_close(stof::Engine* engine) {
+  delete engine;
+}
+
+STOF_BENCH_CALL StofBenchPlan* stof_bench_attention(const stof::Engine* engine,
+                                                    const StofBenchAttention* shape) {
+  return guarded<StofBenchPlan*>(nullptr, [&] {
+    MaskedShape masked{.mask = mask_of(*shape), .q_len = shape->q_len, .kv_len = shape->kv_len};
+    const Graph graph = attention_graph(*shape, masked.mask);
+    return make_plan(*engine, graph, std::move(masked));
+  });
+}
+
+STOF_BENCH_CALL StofBenchPlan* stof_bench_fusion(const stof::Engine* engine, const char* group,
+                                                 std::int64_t tokens, std::int64_t hidden,
+                                                 const char* dtype) {
+  return guarded<StofBenchPlan*>(nullptr, [&] {
+    const GroupSize size{.tokens = tokens, .hidden = hidden, .dtype = dtype_of(dtype)};
+    return make_plan(*engine, group_graph(group, size), {});
+  });
+}
+
+STOF_BENCH_CALL void stof_bench_destroy(StofBenchPlan* plan) {
+  delete plan;
+}
+
+// What runs, as Plan::explain says it. Lives as long as the plan.
+STOF_BENCH_CALL const char* stof_bench_explain(const StofBenchPlan* plan) {
+  return plan->explanation.c_str();
+}
+
+// Every input and output by name. The memory must outlive the launches.
+STOF_BENCH_CALL bool stof_bench_bind(StofBenchPlan* plan, const StofBenchTensor* tensors,
+                                     int count) {
+  return guarded(false, [&] {
+    stof::Bindings bindings;
+    for (const StofBenchTensor* tensor = tensors; tensor != tensors + count; ++tensor) {
+      const std::string name = tensor->name;
+      const auto& outputs = plan->plan.outputs();
+      const bool is_output = !outputs.empty() && outputs.front().name == name;
+      bindings[name] =
+          view_of(is_output ? plan->plan.output(name) : plan->plan.input(name), *tensor);
+    }
+    plan->execution.emplace(plan->plan.bind(plan->weights, bindings));
+    return true;
+  });
+}
+
+// Enqueues one run; its kernels themselves where the stream is being captured.
+STOF_BENCH_CALL bool stof_bench_launch(StofBenchPlan* plan, CUstream_st* stream) {
+  return guarded(false, [&] {
+    if (!plan->execution) {
+      throw std::logic_error("the plan is not bound");
+    }
+    plan->execution->launch(stream);
+    return true;
+  });
+}
+
+// Milliseconds that the GPU layout of the plan's mask takes from the expression to the end, with
+// its allocations, the second time. Negative where it fails or the plan has no mask.
+STOF_BENCH_CALL double stof_bench_layout_ms(const StofBenchPlan* plan) {
+  return guarded(-1.0, [&] {
+    if (!plan->masked) {
+      throw std::logic_error("the plan has no mask");
+    }
+    constexpr int kTileRows = 128;
+    using Clock = std::chrono::steady_clock;
+    double time_ms = 0;
+    for (int run = 0; run < 2; ++run) {
+      STOF_CUDA(cudaDeviceSynchronize());
+      const auto start = Clock::now();
+      const stof::mask_layout::DeviceMask mask(
+          plan->masked->mask, {.q_len = plan->masked->q_len, .kv_len = plan->masked->kv_len});
+      const auto layout = stof::mask_layout::build_layout(mask, {.tile_q = {kTileRows}});
+      STOF_CUDA(cudaDeviceSynchronize());
+      time_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+    }
+    return time_ms;
+  });
+}

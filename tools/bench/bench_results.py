@@ -1,0 +1,240 @@
+"""Cases, results and tables of the bench scripts. Needs neither a GPU nor PyTorch."""
+
+import json
+import math
+import os
+import re
+import shlex
+import statistics
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+DTYPES = {"fp16": "float16", "bf16": "bfloat16"}
+
+ATTENTION_CASES = """
+causal:1:12:1024:64 sliding:1:12:1024:64 longformer:1:12:1024:64 bigbird:1:12:1024:64 dilated:1:12:1024:64
+causal:1:12:4096:64 sliding:1:12:4096:64 longformer:1:12:4096:64 bigbird:1:12:4096:64 dilated:1:12:4096:64
+causal:16:12:512:64 sliding:16:12:512:64 longformer:16:12:512:64 bigbird:16:12:512:64 dilated:16:12:512:64
+causal:16:12:2048:64 sliding:16:12:2048:64 longformer:16:12:2048:64 bigbird:16:12:2048:64 dilated:16:12:2048:64
+causal:16:12:4096:64 sliding:16:12:4096:64 longformer:16:12:4096:64 bigbird:16:12:4096:64 dilated:16:12:4096:64
+full:16:12:2048:64 full:1:32:8192:128 causal:1:32:8192:128 causal:1:32:16384:128 window:1:32:16384:128
+doc_causal:1:32:16384:128 bigbird_block:1:32:8192:128 longformer:1:32:8192:128 random1:1:32:8192:128
+random1:1:12:4096:64 bigbird_block:1:12:4096:64 sliding:1:12:16384:64 longformer:1:12:16384:64
+causal:8:16:512:64 sliding:1:12:128:64 causal:1:12:128:64
+""".split()
+
+FUSION_SIZES = {
+    "bias_res_ln": [(128, 768), (4096, 768), (32768, 768), (4096, 4096)],
+    "rmsnorm": [(4096, 768), (32768, 768), (32768, 1024)],
+    "gemm_hh": [(128, 768), (4096, 768), (32768, 768), (4096, 4096), (1, 4096), (16, 4096)],
+    "gemm_h3h_bias": [(128, 768), (4096, 768), (32768, 768), (4096, 4096)],
+    "gemm_bias_gelu": [(128, 768), (4096, 768), (32768, 768), (32768, 1024), (4096, 4096)],
+    "gemm_bias_res_ln": [(128, 768), (4096, 768), (32768, 768), (4096, 4096)],
+    "mlp_res_ln": [(128, 768), (4096, 768), (32768, 768), (4096, 4096)],
+}
+FUSION_CASES = [f"{group}:{tokens}:{hidden}" for group, sizes in FUSION_SIZES.items() for tokens, hidden in sizes]
+# Products of weights: what a run costs beside the passes over x.
+GROUP_FLOPS = {"bias_res_ln": 0, "rmsnorm": 0, "gemm_hh": 2, "gemm_h3h_bias": 6, "gemm_bias_gelu": 8, "gemm_bias_res_ln": 2, "mlp_res_ln": 16}
+
+
+@dataclass(frozen=True)
+class AttentionCase:
+    """mask:batch:heads:seq:head_dim, then any of :bf16, :kvN (key heads) and :qN (the last N queries)."""
+
+    text: str
+    mask: str
+    batch: int
+    heads: int
+    kv_len: int
+    head_dim: int
+    dtype: str = "float16"
+    kv_heads: int = 0
+    q_len: int = 0
+
+    @property
+    def cost(self) -> int:
+        return self.batch * self.heads * self.q_len * self.kv_len * self.head_dim
+
+    @property
+    def kind(self) -> str:
+        return "causal and full" if self.mask in ("causal", "full") else "sparse"
+
+    @property
+    def shape(self) -> dict:
+        names = ("mask", "dtype", "batch", "heads", "kv_heads", "q_len", "kv_len", "head_dim")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True)
+class FusionCase:
+    """group:T:h, then :bf16 or nothing."""
+
+    text: str
+    group: str
+    tokens: int
+    hidden: int
+    dtype: str = "float16"
+
+    @property
+    def cost(self) -> int:
+        return self.tokens * self.hidden * (GROUP_FLOPS[self.group] * self.hidden + 1)
+
+    @property
+    def kind(self) -> str:
+        return self.group
+
+
+def number(text: str, case: str) -> int:
+    if not re.fullmatch(r"[1-9][0-9]*", text):
+        raise ValueError(f"case {case}: '{text}' is no positive number")
+    return int(text)
+
+
+def parse_attention_case(text: str) -> AttentionCase:
+    mask, *fields = text.split(":")
+    if len(fields) < 4:
+        raise ValueError(f"case {text}: expected mask:batch:heads:seq:head_dim")
+    batch, heads, seq, head_dim = (number(field, text) for field in fields[:4])
+    options = {"kv_heads": heads, "q_len": seq}
+    for field in fields[4:]:
+        if field in DTYPES:
+            options["dtype"] = DTYPES[field]
+        elif field.startswith("kv"):
+            options["kv_heads"] = number(field[2:], text)
+        elif field.startswith("q"):
+            options["q_len"] = number(field[1:], text)
+        else:
+            raise ValueError(f"case {text}: '{field}' is none of bf16, kvN, qN")
+    if heads % options["kv_heads"] != 0:
+        raise ValueError(f"case {text}: {options['kv_heads']} key heads do not divide {heads} heads")
+    return AttentionCase(text, mask, batch, heads, seq, head_dim, **options)
+
+
+def parse_fusion_case(text: str) -> FusionCase:
+    group, *fields = text.split(":")
+    if group not in FUSION_SIZES:
+        raise ValueError(f"case {text}: no group '{group}', there is {', '.join(FUSION_SIZES)}")
+    if len(fields) not in (2, 3) or (len(fields) == 3 and fields[2] not in DTYPES):
+        raise ValueError(f"case {text}: expected group:T:h or group:T:h:bf16")
+    dtype = DTYPES[fields[2]] if len(fields) == 3 else "float16"
+    return FusionCase(text, group, number(fields[0], text), number(fields[1], text), dtype)
+
+
+def parse_cases(texts: list[str], parse, defaults: list[str]) -> list:
+    """Of the command line, in its order; without any the defaults, cheapest first."""
+    if texts:
+        return [parse(text) for text in dict.fromkeys(texts)]
+    return sorted((parse(text) for text in defaults), key=lambda case: case.cost)
+
+
+def kernel_names(explanation: str) -> str:
+    """The templates of a plan in launch order: "gemm_sm90 + layer_norm"."""
+    templates = re.findall(r"^.*: (\S+), grid \d+x\d+x\d+, block ", explanation, re.M)
+    return " + ".join(Path(template).stem for template in templates)
+
+
+def median_of_rounds(rounds: list[list[float]]) -> float:
+    return statistics.median(time_us for times in rounds for time_us in times)
+
+
+def ratio_of_rounds(peer: list[list[float]], stof: list[list[float]]) -> float:
+    """How many times slower the peer is: the median over rounds of the ratio of their medians."""
+    return statistics.median(statistics.median(p) / statistics.median(s) for p, s in zip(peer, stof, strict=True))
+
+
+def make_row(case: str, rounds: dict[str, list[list[float]]], failures: dict[str, str], **more) -> dict:
+    """A row of the results. rounds: times in microseconds by contender and round, "stof" among them.
+
+    A contender that failed has its failure in words for a time."""
+    times: dict = {name: round(median_of_rounds(of), 3) for name, of in rounds.items()}
+    peers = {name: time_us for name, time_us in (times | failures).items() if name != "stof"}
+    measured = {name: time_us for name, time_us in peers.items() if not isinstance(time_us, str)}
+    row = {"case": case, "stof_us": times.get("stof"), "peers": peers, **more}
+    if "stof" in failures:
+        row["failure"] = failures["stof"]
+    if measured:
+        best = min(measured, key=measured.__getitem__)
+        row |= {"best_peer": best, "best_peer_us": measured[best]}
+        if "stof" in rounds:
+            row["ratio"] = round(ratio_of_rounds(rounds[best], rounds["stof"]), 4)
+    return row
+
+
+def geometric_means(rows: list[dict], kinds: dict[str, list[str]]) -> list[tuple[str, float, float, int]]:
+    """(kind, geometric mean, least, number) of the ratios of the rows whose kind is listed under it."""
+    means = []
+    for name, members in kinds.items():
+        ratios = [row["ratio"] for row in rows if row["kind"] in members and "ratio" in row]
+        if ratios:
+            means.append((name, math.exp(statistics.fmean(map(math.log, ratios))), min(ratios), len(ratios)))
+    return means
+
+
+def cell(value, form: str) -> str:
+    return "–" if value is None else format(value, form)
+
+
+def markdown(results: dict, kinds: dict[str, list[str]]) -> str:
+    header = ", ".join(f"{name} {results[name]}" for name in ("date", "gpu", "driver", "cuda", "clocks_mhz") if results.get(name))
+    lines = [f"`{results['command']}`", "", header, "", "| case | STOF µs | best peer µs | which | ratio | error | kernel |"]
+    lines.append("| --- | ---: | ---: | --- | ---: | ---: | --- |")
+    for row in results["rows"]:
+        kernel = row.get("kernel") or "–"
+        cells = [row["case"], cell(row["stof_us"], ".2f"), cell(row.get("best_peer_us"), ".2f"), row.get("best_peer", "–")]
+        cells += [cell(row.get("ratio"), ".3f"), cell(row.get("error"), ".1e"), kernel]
+        lines.append(f"| {' | '.join(cells)} |")
+    means = geometric_means(results["rows"], kinds)
+    if means:
+        lines += ["", "| best peer / STOF | geometric mean | least | cases |", "| --- | ---: | ---: | ---: |"]
+        lines += [f"| {name} | {mean:.3f} | {least:.3f} | {count} |" for name, mean, least, count in means]
+    failures = [(row["case"], "stof", row["failure"]) for row in results["rows"] if "failure" in row]
+    failures += [(row["case"], name, value) for row in results["rows"] for name, value in row["peers"].items() if isinstance(value, str)]
+    if failures:
+        lines += ["", "Failures:", ""] + [f"- {case}, {name}: {text}" for case, name, text in failures]
+    if results.get("left_out"):
+        lines += ["", f"Left out, for the time was up: {', '.join(results['left_out'])}."]
+    return "\n".join(lines) + "\n"
+
+
+def replace_file(path: Path, text: str) -> None:
+    """The whole of the text, or what was there."""
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(text)
+    os.replace(partial, path)
+
+
+class Results:
+    """What a script has measured, on disk after each row: <name>.json and <name>.md."""
+
+    def __init__(self, folder: Path, name: str, kinds: dict[str, list[str]], continues: bool = False):
+        self.json_path, self.table_path, self.kinds = folder / f"{name}.json", folder / f"{name}.md", kinds
+        folder.mkdir(parents=True, exist_ok=True)
+        if continues:
+            self.data = json.loads(self.json_path.read_text())
+        else:
+            command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+            self.data = {"command": command, "date": time.strftime("%Y-%m-%d %H:%M:%S"), "rows": [], "left_out": []}
+
+    def describe(self, **header) -> None:
+        self.data = {**self.data, **header, "rows": self.data["rows"], "left_out": self.data["left_out"]}
+        self.write()
+
+    def add(self, row: dict) -> None:
+        self.data["rows"].append(row)
+        self.write()
+
+    def leave_out(self, cases: list[str]) -> None:
+        self.data["left_out"] = cases
+        self.write()
+
+    def write(self) -> None:
+        replace_file(self.json_path, json.dumps(self.data, indent=1, ensure_ascii=False) + "\n")
+        replace_file(self.table_path, markdown(self.data, self.kinds))
+
+
+def one_line(error: object, most: int = 300) -> str:
+    """An exception as a line of a table."""
+    text = " ".join(str(error).split()).replace("|", "/") or type(error).__name__
+    return text if len(text) <= most else text[: most - 1] + "…"
