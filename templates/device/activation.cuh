@@ -1,7 +1,7 @@
 // The elementwise operators on float. Functions of namespace stof keep a relative error of a few
 // units in the last place, also in the tails where the result is tiny. Those of stof::coarse err by
-// less than 2^-12 of the result and cost about half: they are for values that are rounded to 16 bits
-// at once. Either may give 0 for a result below 1e-35, and all pass NaN on.
+// less than 2^-12 of the result and cost about half: they are for values that are rounded to 16
+// bits at once. Either may give 0 for a result below 1e-35, and all pass NaN on.
 #pragma once
 
 namespace stof {
@@ -66,8 +66,8 @@ __device__ __forceinline__ float exp2_of_sum(float value, float rest) {
   return fast_exp2(value) * fmaf(kLn2, rest, 1.0f);
 }
 
-// The normal distribution's upper tail Q(a), for 0 <= a <= 14: exp(-a^2 / 2) times a polynomial in 1 / (1 + a / 4), fitted to
-// a relative error of 1.2e-8.
+// The normal distribution's upper tail Q(a), for 0 <= a <= 14: exp(-a^2 / 2) times a polynomial in
+// 1 / (1 + a / 4), fitted to a relative error of 1.2e-8.
 __device__ __forceinline__ float normal_tail(float a) {
   const float t = fast_reciprocal(fmaf(0.25f, a, 1.0f));
   float ratio = 3.469187604e-02f;
@@ -97,7 +97,8 @@ __device__ __forceinline__ float gelu(float x) {
   return fmaf(-a, normal_tail(a), relu(x));
 }
 
-// x / 2 * (1 + tanh(u)) as x / (1 + exp(-2 u)). The exponent is the sum of a linear and a cubic term, each with its rest.
+// x / 2 * (1 + tanh(u)) as x / (1 + exp(-2 u)). The exponent is the sum of a linear and a cubic
+// term, each with its rest.
 __device__ __forceinline__ float gelu_tanh(float x) {
   constexpr float kLinear = 2.3022082f;  // sqrt(8 / pi) log2(e)
   constexpr float kLinearRest = 1.2948402e-08f;

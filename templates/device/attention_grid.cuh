@@ -1,4 +1,5 @@
-// What a CTA of an attention grid computes, and in which order the grid goes through a masked problem.
+// What a CTA of an attention grid computes, and in which order the grid goes through a masked
+// problem.
 #pragma once
 
 namespace stof {
@@ -9,16 +10,16 @@ struct AttentionGrid {
   int section;  // replicas whose keys and values stay in L2 together
 };
 
-// Which entries of the mask's order, `per_block` of them, for which of the replicas: the (batch, head) pairs that share
-// a plane of the mask.
+// Which entries of the mask's order, `per_block` of them, for which of the replicas: the (batch,
+// head) pairs that share a plane of the mask.
 struct AttentionSlot {
   int position, replica;
 };
 
-// The grid goes through the replicas in sections, each from the longest entries to the shortest: so long ones start
-// early, and all entries of a head find its keys in L2.
-__device__ __forceinline__ AttentionSlot attention_slot(const AttentionGrid& grid, int entries, int per_block,
-                                                        int block) {
+// The grid goes through the replicas in sections, each from the longest entries to the shortest: so
+// long ones start early, and all entries of a head find its keys in L2.
+__device__ __forceinline__ AttentionSlot attention_slot(const AttentionGrid& grid, int entries,
+                                                        int per_block, int block) {
   const int blocks = (entries + per_block - 1) / per_block;
   const int replicas = grid.batch * grid.heads / (grid.mask_batch * grid.mask_heads);
   const int section = block / (blocks * grid.section);
@@ -35,12 +36,17 @@ struct AttentionTile {
 };
 
 // `tile` counts over all planes, of `tiles` each.
-__device__ __forceinline__ AttentionTile attention_tile(const AttentionGrid& grid, int tile, int tiles, int replica) {
+__device__ __forceinline__ AttentionTile attention_tile(const AttentionGrid& grid, int tile,
+                                                        int tiles, int replica) {
   const bool has_head_planes = grid.mask_heads > 1, has_batch_planes = grid.mask_batch > 1;
   const int plane = tile / tiles;
-  return {has_batch_planes ? plane / grid.mask_heads : has_head_planes ? replica : replica / grid.heads,
-          has_head_planes ? plane % grid.mask_heads : has_batch_planes ? replica : replica % grid.heads, plane,
-          tile % tiles};
+  return {has_batch_planes  ? plane / grid.mask_heads
+          : has_head_planes ? replica
+                            : replica / grid.heads,
+          has_head_planes    ? plane % grid.mask_heads
+          : has_batch_planes ? replica
+                             : replica % grid.heads,
+          plane, tile % tiles};
 }
 
 // How many of the ascending tile columns lie, at least in part, before `key_end`.

@@ -1,4 +1,5 @@
-// Masks of attention, one bit a score: bit 4 n + e of a word belongs to element [4 n + e] of a 16 x 64 accumulator.
+// Masks of attention, one bit a score: bit 4 n + e of a word belongs to element [4 n + e] of a 16 x
+// 64 accumulator.
 #pragma once
 
 namespace stof {
@@ -19,11 +20,12 @@ struct MaskArrays {
   const int* row_end;
 };
 
-// x stays where the bit is set. Volatile and bit by bit in ascending order, so that the compiler moves eight bits to
-// predicates at a time; the plain expression costs two instructions a score.
+// x stays where the bit is set. Volatile and bit by bit in ascending order, so that the compiler
+// moves eight bits to predicates at a time; the plain expression costs two instructions a score.
 __device__ __forceinline__ void mask_by_bit(float& x, unsigned word, unsigned bit) {
   asm volatile(
-      "{\n.reg .pred p;\n.reg .b32 t;\nand.b32 t, %1, %2;\nsetp.ne.b32 p, t, 0;\nselp.f32 %0, %0, 0fFF800000, p;\n}"
+      "{\n.reg .pred p;\n.reg .b32 t;\nand.b32 t, %1, %2;\nsetp.ne.b32 p, t, 0;\nselp.f32 %0, %0, "
+      "0fFF800000, p;\n}"
       : "+f"(x)
       : "r"(word), "r"(bit));
 }
@@ -31,7 +33,8 @@ __device__ __forceinline__ void mask_by_bit(float& x, unsigned word, unsigned bi
 template <int Count>
 __device__ __forceinline__ void mask_scores(float (&s)[Count], unsigned word) {
 #pragma unroll
-  for (int i = 0; i < Count; ++i) mask_by_bit(s[i], word, 1u << i);
+  for (int i = 0; i < Count; ++i)
+    mask_by_bit(s[i], word, 1u << i);
 }
 
 // The lowest `count` bits, up to 32 of them.
@@ -52,7 +55,8 @@ __device__ __forceinline__ unsigned columns_below(int end, int lane) {
 
 constexpr unsigned kFirstRowBits = 0x33333333u;
 
-// Where a CTA stands, as mask and score expressions see it, and the plane of the mask that it reads.
+// Where a CTA stands, as mask and score expressions see it, and the plane of the mask that it
+// reads.
 struct AttentionPlace {
   int batch, head, q_len, kv_len, plane;
 
@@ -60,48 +64,56 @@ struct AttentionPlace {
   __device__ __forceinline__ int query(int row) const { return min(row, q_len - 1); }
 };
 
-// The part of a word that comes from memory; asked for early, since it has a way to go. `slot` is 32 * (row block within
-// the 64 rows) + lane.
+// The part of a word that comes from memory; asked for early, since it has a way to go. `slot` is
+// 32 * (row block within the 64 rows) + lane.
 template <MaskClass Class>
 __device__ __forceinline__ unsigned stored_word(const MaskArrays& mask, int status, int slot) {
-  if (Class != MaskClass::Bitmap || status < 0) return 0;
+  if (Class != MaskClass::Bitmap || status < 0)
+    return 0;
   return __ldg(mask.bitmaps + (static_cast<unsigned>(status) * 128 + slot));
 }
 
-// The bits of the keys that a row sees, in the places of both rows of a pair; none for a row that does not exist. The
-// bounds are read again for every tile: they lie in L1, and registers are scarcer.
-__device__ __forceinline__ unsigned interval_word(const MaskArrays& mask, const AttentionPlace& place, int row, int key,
+// The bits of the keys that a row sees, in the places of both rows of a pair; none for a row that
+// does not exist. The bounds are read again for every tile: they lie in L1, and registers are
+// scarcer.
+__device__ __forceinline__ unsigned interval_word(const MaskArrays& mask,
+                                                  const AttentionPlace& place, int row, int key,
                                                   int lane) {
-  if (row >= place.q_len) return 0;
+  if (row >= place.q_len)
+    return 0;
   const int index = place.plane * place.q_len + row;
   return columns_below(__ldg(mask.row_end + index) - key, lane) &
          ~columns_below(__ldg(mask.row_first + index) - key, lane);
 }
 
 template <typename Modifier>
-__device__ __forceinline__ unsigned predicate_word(const Modifier& modifier, const AttentionPlace& place, int row,
-                                                   int key, int keys) {
+__device__ __forceinline__ unsigned predicate_word(const Modifier& modifier,
+                                                   const AttentionPlace& place, int row, int key,
+                                                   int keys) {
   unsigned word = 0;
 #pragma unroll 1
   for (int n = 0; n < keys / 8; ++n) {
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      const bool is_seen = modifier.is_seen(place.batch, place.head, place.query(row + e / 2 * 8), key + 8 * n + e % 2,
-                                            place.q_len, place.kv_len);
+      const bool is_seen = modifier.is_seen(place.batch, place.head, place.query(row + e / 2 * 8),
+                                            key + 8 * n + e % 2, place.q_len, place.kv_len);
       word |= static_cast<unsigned>(is_seen) << (4 * n + e);
     }
   }
   return word;
 }
 
-// The bits of `Keys` keys from `key` on, for rows `row` and `row` + 8. Keys from `key_end` on do not exist.
+// The bits of `Keys` keys from `key` on, for rows `row` and `row` + 8. Keys from `key_end` on do
+// not exist.
 template <MaskClass Class, int Keys, typename Modifier>
 __device__ __forceinline__ unsigned mask_word(unsigned stored, int status, const MaskArrays& mask,
-                                              const Modifier& modifier, const AttentionPlace& place, int row, int key,
-                                              int key_end, int lane) {
-  if (status == kTileIsFull && key + Keys <= key_end) return 0xffffffffu;
+                                              const Modifier& modifier, const AttentionPlace& place,
+                                              int row, int key, int key_end, int lane) {
+  if (status == kTileIsFull && key + Keys <= key_end)
+    return 0xffffffffu;
   unsigned word = status == kTileIsEmpty ? 0 : 0xffffffffu;
-  if (Class == MaskClass::Bitmap && status >= 0) word = stored >> (key % 64 / 2);
+  if (Class == MaskClass::Bitmap && status >= 0)
+    word = stored >> (key % 64 / 2);
   if (Class == MaskClass::IntervalRows && status >= 0) {
     word = (interval_word(mask, place, row, key, lane) & kFirstRowBits) |
            (interval_word(mask, place, row + 8, key, lane) & ~kFirstRowBits);
@@ -112,14 +124,18 @@ __device__ __forceinline__ unsigned mask_word(unsigned stored, int status, const
   return word & columns_below(key_end - key, lane);
 }
 
-// Applies a score modifier to the scores of the keys from `key` on, in row blocks from the lane's row on.
+// Applies a score modifier to the scores of the keys from `key` on, in row blocks from the lane's
+// row on.
 template <int RowBlocks, int Count, typename Modifier>
-__device__ __forceinline__ void modify_scores(float (&s)[RowBlocks][Count], const Modifier& modifier, float scale,
-                                              const AttentionPlace& place, int row, int key, int lane) {
+__device__ __forceinline__ void modify_scores(float (&s)[RowBlocks][Count],
+                                              const Modifier& modifier, float scale,
+                                              const AttentionPlace& place, int row, int key,
+                                              int lane) {
 #pragma unroll
   for (int i = 0; i < RowBlocks * Count; ++i) {
     const int block = i / Count, n = i % Count;
-    s[block][n] = modifier.score(s[block][n] * scale, place.batch, place.head, place.query(row + 16 * block + n % 4 / 2 * 8),
+    s[block][n] = modifier.score(s[block][n] * scale, place.batch, place.head,
+                                 place.query(row + 16 * block + n % 4 / 2 * 8),
                                  key + n / 4 * 8 + lane % 4 * 2 + n % 2, place.q_len, place.kv_len);
   }
 }

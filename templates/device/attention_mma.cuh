@@ -1,5 +1,5 @@
-// The two matrix products of attention by one warp, whose row blocks are 16 query rows each. Element e of the n-th
-// 8-column block of an accumulator row block is [4 n + e].
+// The two matrix products of attention by one warp, whose row blocks are 16 query rows each.
+// Element e of the n-th 8-column block of an accumulator row block is [4 n + e].
 #pragma once
 
 #include "device/attention_rows.cuh"
@@ -19,17 +19,20 @@ struct QueryFragments {
 
   __device__ __forceinline__ void read(int kept, int step) {
 #pragma unroll
-    for (int block = 0; block < RowBlocks; ++block) ldmatrix_x4(fragment[kept][block], address[block] + step * 32);
+    for (int block = 0; block < RowBlocks; ++block)
+      ldmatrix_x4(fragment[kept][block], address[block] + step * 32);
   }
   __device__ __forceinline__ void keep() {
     if constexpr (AreKept) {
 #pragma unroll
-      for (int step = 0; step < kSteps; ++step) read(step, step);
+      for (int step = 0; step < kSteps; ++step)
+        read(step, step);
     }
   }
   // The fragments of one step of the depth.
   __device__ __forceinline__ unsigned (&at(int step))[RowBlocks][4] {
-    if constexpr (!AreKept) read(0, step);
+    if constexpr (!AreKept)
+      read(0, step);
     return fragment[AreKept ? step : 0];
   }
 };
@@ -37,9 +40,11 @@ struct QueryFragments {
 // s = Q K^T; `keys` is the lane's address in the K tile.
 template <typename T, int RowBlocks, int HeadDim, bool AreKept, int Scores>
 __device__ __forceinline__ void multiply_keys(float (&s)[RowBlocks][Scores],
-                                              QueryFragments<RowBlocks, HeadDim, AreKept>& q, unsigned keys) {
+                                              QueryFragments<RowBlocks, HeadDim, AreKept>& q,
+                                              unsigned keys) {
 #pragma unroll
-  for (int i = 0; i < RowBlocks * Scores; ++i) s[i / Scores][i % Scores] = 0;
+  for (int i = 0; i < RowBlocks * Scores; ++i)
+    s[i / Scores][i % Scores] = 0;
 #pragma unroll
   for (int step = 0; step < PaddedRows<HeadDim>::kColumns / 16; ++step) {
     unsigned(&a)[RowBlocks][4] = q.at(step);
@@ -56,17 +61,20 @@ __device__ __forceinline__ void multiply_keys(float (&s)[RowBlocks][Scores],
   }
 }
 
-// o += P V, where P has the order of the scores and is rounded to T; `values` is the lane's address in the V tile.
+// o += P V, where P has the order of the scores and is rounded to T; `values` is the lane's address
+// in the V tile.
 template <typename T, int ValueDim, int RowBlocks, int Scores>
-__device__ __forceinline__ void multiply_values(float (&o)[RowBlocks][PaddedRows<ValueDim>::kColumns / 2],
-                                                const float (&p)[RowBlocks][Scores], unsigned values) {
+__device__ __forceinline__ void multiply_values(
+    float (&o)[RowBlocks][PaddedRows<ValueDim>::kColumns / 2], const float (&p)[RowBlocks][Scores],
+    unsigned values) {
 #pragma unroll
   for (int step = 0; step < Scores / 8; ++step) {
     unsigned a[RowBlocks][4];
 #pragma unroll
     for (int block = 0; block < RowBlocks; ++block)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) a[block][i] = pack2<T>(p[block][8 * step + 2 * i], p[block][8 * step + 2 * i + 1]);
+      for (int i = 0; i < 4; ++i)
+        a[block][i] = pack2<T>(p[block][8 * step + 2 * i], p[block][8 * step + 2 * i + 1]);
 #pragma unroll
     for (int pair = 0; pair < PaddedRows<ValueDim>::kColumns / 16; ++pair) {
       unsigned b[4];

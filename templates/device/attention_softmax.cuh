@@ -11,7 +11,6 @@ __device__ __forceinline__ float exp2_approx(float x) {
   return y;
 }
 
-
 // Over the four lanes that share an accumulator row.
 __device__ __forceinline__ float quad_max(float x) {
   x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
@@ -22,18 +21,19 @@ __device__ __forceinline__ float quad_sum(float x) {
   return x + __shfl_xor_sync(0xffffffffu, x, 2);
 }
 
-// What the older parts of a row are multiplied by when its reference goes from `from` up to `to`. A row that has seen
-// no key yet has nothing to multiply, and -inf - -inf would be NaN.
+// What the older parts of a row are multiplied by when its reference goes from `from` up to `to`. A
+// row that has seen no key yet has nothing to multiply, and -inf - -inf would be NaN.
 __device__ __forceinline__ float rescale_factor(float from, float to, float scale_log2) {
   return to == minus_infinity() ? 1.0f : exp2_approx((from - to) * scale_log2);
 }
 
-// The state of the rows of a warp, one for each half of a row block. `reference` is a raw score: sums and outputs are
-// relative to exp2(reference * scale_log2).
+// The state of the rows of a warp, one for each half of a row block. `reference` is a raw score:
+// sums and outputs are relative to exp2(reference * scale_log2).
 template <int RowBlocks>
 struct SoftmaxRows {
-  // The reference need not be the maximum: it follows only when a probability would pass 2^8, which half holds with the
-  // same precision as 1. So the outputs are rescaled once or twice a row and not for every tile.
+  // The reference need not be the maximum: it follows only when a probability would pass 2^8, which
+  // half holds with the same precision as 1. So the outputs are rescaled once or twice a row and
+  // not for every tile.
   static constexpr float kSlackLog2 = 8.0f;
 
   float reference[RowBlocks][2];
@@ -49,8 +49,8 @@ struct SoftmaxRows {
 
   // Turns scores into probabilities, and brings `o` to the references that they are relative to.
   template <int Scores, int Outputs>
-  __device__ __forceinline__ void step(float (&s)[RowBlocks][Scores], float (&o)[RowBlocks][Outputs],
-                                       float scale_log2) {
+  __device__ __forceinline__ void step(float (&s)[RowBlocks][Scores],
+                                       float (&o)[RowBlocks][Outputs], float scale_log2) {
     float best[RowBlocks][2];
     bool is_passed = false;
 #pragma unroll
@@ -58,7 +58,8 @@ struct SoftmaxRows {
       best[i / 2][i % 2] = fmaxf(reference[i / 2][i % 2], row_max(s[i / 2], i % 2));
       is_passed |= (best[i / 2][i % 2] - reference[i / 2][i % 2]) * scale_log2 > kSlackLog2;
     }
-    if (__any_sync(0xffffffffu, is_passed)) follow(best, o, scale_log2);
+    if (__any_sync(0xffffffffu, is_passed))
+      follow(best, o, scale_log2);
     float offset[RowBlocks][2];
 #pragma unroll
     for (int i = 0; i < 2 * RowBlocks; ++i) {
@@ -78,12 +79,13 @@ struct SoftmaxRows {
   // Sums over all columns, in every lane.
   __device__ __forceinline__ void add_lanes() {
 #pragma unroll
-    for (int i = 0; i < 2 * RowBlocks; ++i) sum[i / 2][i % 2] = quad_sum(sum[i / 2][i % 2]);
+    for (int i = 0; i < 2 * RowBlocks; ++i)
+      sum[i / 2][i % 2] = quad_sum(sum[i / 2][i % 2]);
   }
 
   template <int Outputs>
-  __device__ __forceinline__ void follow(const float (&best)[RowBlocks][2], float (&o)[RowBlocks][Outputs],
-                                         float scale_log2) {
+  __device__ __forceinline__ void follow(const float (&best)[RowBlocks][2],
+                                         float (&o)[RowBlocks][Outputs], float scale_log2) {
 #pragma unroll
     for (int i = 0; i < 2 * RowBlocks; ++i) {
       const int block = i / 2, half = i % 2;
@@ -108,7 +110,8 @@ struct SoftmaxRows {
   __device__ __forceinline__ static float row_max(const float (&s)[Scores], int half) {
     float best = minus_infinity();
 #pragma unroll
-    for (int i = 0; i < Scores / 4; ++i) best = fmaxf(best, fmaxf(s[4 * i + 2 * half], s[4 * i + 2 * half + 1]));
+    for (int i = 0; i < Scores / 4; ++i)
+      best = fmaxf(best, fmaxf(s[4 * i + 2 * half], s[4 * i + 2 * half + 1]));
     return quad_max(best);
   }
 };
@@ -120,17 +123,19 @@ __device__ __forceinline__ float log_sum(float reference, float sum, float scale
 }
 
 // Of a row block, `valid` of whose rows exist.
-__device__ __forceinline__ void write_log_sums(float* lse, const float (&reference)[2], const float (&sum)[2],
-                                               float scale_log2, int valid, int lane) {
+__device__ __forceinline__ void write_log_sums(float* lse, const float (&reference)[2],
+                                               const float (&sum)[2], float scale_log2, int valid,
+                                               int lane) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int row = lane / 4 + 8 * half;
-    if (lane % 4 == 0 && row < valid) lse[row] = log_sum(reference[half], sum[half], scale_log2);
+    if (lane % 4 == 0 && row < valid)
+      lse[row] = log_sum(reference[half], sum[half], scale_log2);
   }
 }
 
-// Hands a part of rows, over some of their keys, from one thread to another through shared memory: the same thread of a
-// group of `Threads`. Float n of a thread lies at n * Threads + thread.
+// Hands a part of rows, over some of their keys, from one thread to another through shared memory:
+// the same thread of a group of `Threads`. Float n of a thread lies at n * Threads + thread.
 template <int Threads, int RowBlocks, int Outputs>
 __device__ __forceinline__ void leave_part(float* part, const SoftmaxRows<RowBlocks>& rows,
                                            const float (&o)[RowBlocks][Outputs], int thread) {
@@ -140,13 +145,15 @@ __device__ __forceinline__ void leave_part(float* part, const SoftmaxRows<RowBlo
     part[(2 * i + 1) * Threads + thread] = rows.sum[i / 2][i % 2];
   }
 #pragma unroll
-  for (int i = 0; i < RowBlocks * Outputs; ++i) part[(4 * RowBlocks + i) * Threads + thread] = o[i / Outputs][i % Outputs];
+  for (int i = 0; i < RowBlocks * Outputs; ++i)
+    part[(4 * RowBlocks + i) * Threads + thread] = o[i / Outputs][i % Outputs];
 }
 
 // The sums are those over all lanes.
 template <int Threads, int RowBlocks, int Outputs>
 __device__ __forceinline__ void add_part(const float* part, SoftmaxRows<RowBlocks>& rows,
-                                         float (&o)[RowBlocks][Outputs], float scale_log2, int thread) {
+                                         float (&o)[RowBlocks][Outputs], float scale_log2,
+                                         int thread) {
   float best[RowBlocks][2], factor[RowBlocks][2];
 #pragma unroll
   for (int i = 0; i < 2 * RowBlocks; ++i) {
@@ -161,7 +168,8 @@ __device__ __forceinline__ void add_part(const float* part, SoftmaxRows<RowBlock
   }
 #pragma unroll
   for (int i = 0; i < RowBlocks * Outputs; ++i) {
-    o[i / Outputs][i % Outputs] += factor[i / Outputs][i % 4 / 2] * part[(4 * RowBlocks + i) * Threads + thread];
+    o[i / Outputs][i % Outputs] +=
+        factor[i / Outputs][i % 4 / 2] * part[(4 * RowBlocks + i) * Threads + thread];
   }
 }
 

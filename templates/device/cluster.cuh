@@ -7,7 +7,8 @@ namespace stof {
 
 // Waits for all threads of the cluster; what they wrote to shared memory before is there.
 __device__ __forceinline__ void cluster_barrier() {
-  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::
+                   : "memory");
 }
 
 // Four floats at the same place of the shared memory of another CTA of the cluster.
@@ -22,11 +23,12 @@ __device__ __forceinline__ float4 load_from(unsigned rank, const float4* place) 
   return values;
 }
 
-// Adds up what the CTAs of a cluster have, in order of their ranks and so with the same bits every time. Each gets the sums of
-// its share of the Count fours of a thread: `rank * Count / Parts` is the first. `places` is the same shared memory in each, of
-// Count float4 for each thread.
+// Adds up what the CTAs of a cluster have, in order of their ranks and so with the same bits every
+// time. Each gets the sums of its share of the Count fours of a thread: `rank * Count / Parts` is
+// the first. `places` is the same shared memory in each, of Count float4 for each thread.
 template <int Parts, int Threads, int Count>
-__device__ __forceinline__ void add_parts_in_cluster(float (&shares)[Count / Parts][4], const float (&sums)[Count][4], float4* places,
+__device__ __forceinline__ void add_parts_in_cluster(float (&shares)[Count / Parts][4],
+                                                     const float (&sums)[Count][4], float4* places,
                                                      unsigned rank) {
   constexpr int kShare = Count / Parts;
   if constexpr (Parts == 1) {
@@ -53,7 +55,8 @@ __device__ __forceinline__ void add_parts_in_cluster(float (&shares)[Count / Par
     float4 sum = parts[0];
 #pragma unroll
     for (int other = 1; other < Parts; ++other) {
-      sum = make_float4(sum.x + parts[other].x, sum.y + parts[other].y, sum.z + parts[other].z, sum.w + parts[other].w);
+      sum = make_float4(sum.x + parts[other].x, sum.y + parts[other].y, sum.z + parts[other].z,
+                        sum.w + parts[other].w);
     }
     shares[i][0] = sum.x;
     shares[i][1] = sum.y;

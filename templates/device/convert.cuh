@@ -1,5 +1,5 @@
-// Casts between the dtypes of tensors: floats round to nearest even, to an integer towards zero and to the nearest end of its
-// range, NaN to 0; to bool, x != 0.
+// Casts between the dtypes of tensors: floats round to nearest even, to an integer towards zero and
+// to the nearest end of its range, NaN to 0; to bool, x != 0.
 #pragma once
 
 #include "device/numeric.cuh"

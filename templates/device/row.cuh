@@ -1,12 +1,14 @@
-// A row of a matrix in the registers of the threads that work on it, and sums and maxima over these threads.
+// A row of a matrix in the registers of the threads that work on it, and sums and maxima over these
+// threads.
 #pragma once
 
 #include "device/vector.cuh"
 
 namespace stof {
 
-// Hidden elements among Threads threads, in vectors of Vector neighbours that the threads take in turn. Hidden is a multiple of
-// Vector, and rows in memory are aligned to what Vector elements need. What does not exist counts as 0.
+// Hidden elements among Threads threads, in vectors of Vector neighbours that the threads take in
+// turn. Hidden is a multiple of Vector, and rows in memory are aligned to what Vector elements
+// need. What does not exist counts as 0.
 template <int Hidden, int Threads, int Vector>
 struct Row {
   static constexpr int kVectors = Hidden / Vector;
@@ -14,13 +16,19 @@ struct Row {
 
   float values[kSteps][Vector];
 
-  __device__ __forceinline__ static int column(int step, int thread) { return (step * Threads + thread) * Vector; }
+  __device__ __forceinline__ static int column(int step, int thread) {
+    return (step * Threads + thread) * Vector;
+  }
 
-  __device__ __forceinline__ static bool exists(int column) { return kVectors % Threads == 0 || column < Hidden; }
+  __device__ __forceinline__ static bool exists(int column) {
+    return kVectors % Threads == 0 || column < Hidden;
+  }
 
-  // This thread's elements of a row as they are in memory; those that do not exist stay as they are.
+  // This thread's elements of a row as they are in memory; those that do not exist stay as they
+  // are.
   template <typename T>
-  __device__ __forceinline__ static void load_raw(T (&elements)[kSteps][Vector], const T* row, int thread) {
+  __device__ __forceinline__ static void load_raw(T (&elements)[kSteps][Vector], const T* row,
+                                                  int thread) {
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
       if (exists(column(step, thread))) {
@@ -91,8 +99,9 @@ struct Maximum {
   }
 };
 
-// Combines N values at once over groups of Threads neighbouring threads of a block, a power of two; each of them gets the result.
-// `scratch` holds N floats for each warp of the block, and serves one call; with groups inside a warp it is not touched.
+// Combines N values at once over groups of Threads neighbouring threads of a block, a power of two;
+// each of them gets the result. `scratch` holds N floats for each warp of the block, and serves one
+// call; with groups inside a warp it is not touched.
 template <int Threads, typename Operation, int N>
 __device__ __forceinline__ void reduce_over_threads(float (&values)[N], float* scratch) {
 #pragma unroll

@@ -1,4 +1,5 @@
-// Loads of data that is read once, such as the weights of a product with few rows or what an epilogue adds.
+// Loads of data that is read once, such as the weights of a product with few rows or what an
+// epilogue adds.
 #pragma once
 
 #include "device/numeric.cuh"
@@ -27,14 +28,17 @@ __device__ __forceinline__ void unpack8(float (&values)[8], uint4 words) {
   }
 }
 
-// Has the CTA ask for a tile of Rows x Columns elements to be brought to the L2 cache; `rows` x `columns` of it exist.
+// Has the CTA ask for a tile of Rows x Columns elements to be brought to the L2 cache; `rows` x
+// `columns` of it exist.
 template <int Rows, int Columns, int Threads, typename T>
-__device__ __forceinline__ void prefetch_tile(const T* tile, long long stride, int rows, int columns) {
+__device__ __forceinline__ void prefetch_tile(const T* tile, long long stride, int rows,
+                                              int columns) {
   constexpr int kLine = 128 / int(sizeof(T));
   constexpr int kLines = (Columns + kLine - 1) / kLine;
   for (int i = int(threadIdx.x); i < Rows * kLines; i += Threads) {
     if (i / kLines < rows && i % kLines * kLine < columns) {
-      asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(tile + i / kLines * stride + i % kLines * kLine)));
+      asm volatile("prefetch.global.L2 [%0];" ::"l"(
+          __cvta_generic_to_global(tile + i / kLines * stride + i % kLines * kLine)));
     }
   }
 }

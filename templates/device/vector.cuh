@@ -8,15 +8,25 @@ namespace stof {
 template <int Bytes>
 struct WordOf;
 template <>
-struct WordOf<1> { using Type = unsigned char; };
+struct WordOf<1> {
+  using Type = unsigned char;
+};
 template <>
-struct WordOf<2> { using Type = unsigned short; };
+struct WordOf<2> {
+  using Type = unsigned short;
+};
 template <>
-struct WordOf<4> { using Type = unsigned; };
+struct WordOf<4> {
+  using Type = unsigned;
+};
 template <>
-struct WordOf<8> { using Type = uint2; };
+struct WordOf<8> {
+  using Type = uint2;
+};
 template <>
-struct WordOf<16> { using Type = uint4; };
+struct WordOf<16> {
+  using Type = uint4;
+};
 
 // How N elements of T move: in words of at most 16 bytes.
 template <typename T, int N>
@@ -76,7 +86,8 @@ __device__ __forceinline__ void store_floats(T* pointer, const float (&values)[N
 
 // As above, at any address and distance: what is not aligned neighbours moves one by one.
 template <int N, typename T>
-__device__ __forceinline__ void load_elements_anywhere(T (&elements)[N], const T* pointer, long long stride = 1) {
+__device__ __forceinline__ void load_elements_anywhere(T (&elements)[N], const T* pointer,
+                                                       long long stride = 1) {
   if (stride == 1 && is_aligned<T, N>(pointer)) {
     load_elements(elements, pointer);
   } else {
@@ -88,7 +99,8 @@ __device__ __forceinline__ void load_elements_anywhere(T (&elements)[N], const T
 }
 
 template <int N, typename T>
-__device__ __forceinline__ void store_elements_anywhere(T* pointer, const T (&elements)[N], long long stride = 1) {
+__device__ __forceinline__ void store_elements_anywhere(T* pointer, const T (&elements)[N],
+                                                        long long stride = 1) {
   if (stride == 1 && is_aligned<T, N>(pointer)) {
     store_elements(pointer, elements);
   } else {

@@ -1,5 +1,5 @@
-// What surrounds wgmma (sm_90a): operands in shared memory as panels of 64 elements (128 bytes) a row, swizzled as
-// swizzled_offset<128> does, each panel aligned to 1024 bytes.
+// What surrounds wgmma (sm_90a): operands in shared memory as panels of 64 elements (128 bytes) a
+// row, swizzled as swizzled_offset<128> does, each panel aligned to 1024 bytes.
 #pragma once
 
 namespace stof {
@@ -11,20 +11,31 @@ __device__ __forceinline__ unsigned long long k_major_operand(unsigned shared) {
   return (shared & 0x3ffffu) >> 4 | kEightRows << 32 | kSwizzle128;
 }
 
-// An operand whose rows lie along k, with 64 columns to a panel and `panel_bytes` from panel to panel. 16 further k are 2048 bytes.
-__device__ __forceinline__ unsigned long long column_major_operand(unsigned shared, unsigned panel_bytes) {
+// An operand whose rows lie along k, with 64 columns to a panel and `panel_bytes` from panel to
+// panel. 16 further k are 2048 bytes.
+__device__ __forceinline__ unsigned long long column_major_operand(unsigned shared,
+                                                                   unsigned panel_bytes) {
   return k_major_operand(shared) | static_cast<unsigned long long>(panel_bytes >> 4) << 16;
 }
 
-__device__ __forceinline__ unsigned long long advance(unsigned long long operand, int bytes) { return operand + (bytes >> 4); }
+__device__ __forceinline__ unsigned long long advance(unsigned long long operand, int bytes) {
+  return operand + (bytes >> 4);
+}
 
-// Makes what this thread wrote to shared memory, by cp.async too once it has waited for it, visible to wgmma after a barrier.
-__device__ __forceinline__ void fence_for_wgmma() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+// Makes what this thread wrote to shared memory, by cp.async too once it has waited for it, visible
+// to wgmma after a barrier.
+__device__ __forceinline__ void fence_for_wgmma() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
 
 // Before the first wgmma of a batch.
-__device__ __forceinline__ void wgmma_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void wgmma_begin() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
 
-__device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void wgmma_commit() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
 
 template <int Pending>
 __device__ __forceinline__ void wgmma_wait() {

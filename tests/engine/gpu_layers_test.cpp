@@ -39,7 +39,7 @@ void check_layer(Build build) {
     const Graph whole = build(kBatch, dtype);
     const Graph one = build(1, dtype);
     HostTensors tensors = random_weights(whole);
-    const HostTensor ids = random_tensor({kBatch, kSequence}, 99, DType::Int32, 0, 999);
+    const HostTensor ids = random_integers(DType::Int32, {kBatch, kSequence}, 1000);
     tensors.insert_or_assign("ids", ids);
     const Values actual = run_plan(engine, engine.build(whole), tensors).at("last_hidden_state");
     HostTensor one_ids(DType::Int32, {1, kSequence});

@@ -14,9 +14,11 @@ HostTensors random_tensors(const Graph& graph) {
     if (value->role == graph::ValueRole::Result) {
       continue;
     }
-    const bool is_index = !is_floating(value->dtype);
-    tensors.emplace(value->name, random_tensor(value->shape.sizes(), seed++, value->dtype,
-                                               is_index ? 0 : -2, is_index ? 5 : 2));
+    const Sizes shape = value->shape.sizes();
+    const std::int64_t count = value->dtype == DType::Bool ? 2 : 5;
+    tensors.emplace(value->name, is_floating(value->dtype)
+                                     ? random_tensor(shape, seed++, value->dtype)
+                                     : random_integers(value->dtype, shape, count));
   }
   return tensors;
 }

@@ -31,6 +31,15 @@ inline HostTensor filled_with_nan(DType dtype, const Sizes& shape) {
   return tensor;
 }
 
+// Integers from 0 to `count` - 1.
+inline HostTensor random_integers(DType dtype, const Sizes& shape, std::int64_t count) {
+  HostTensor tensor(dtype, shape);
+  for (std::int64_t i = 0; i < tensor.element_count(); ++i) {
+    tensor.set(i, static_cast<double>((i * 7919 + i / 13) % count));
+  }
+  return tensor;
+}
+
 // Every output of a plan, for inputs and weights by name; outputs are full of NaN before.
 inline std::map<std::string, Values> run_plan(const Engine& engine, const Plan& plan,
                                               HostTensors& tensors, const DimValues& dims = {}) {

@@ -219,15 +219,17 @@ stof::TensorView view_of(const stof::TensorInfo& info, const StofBenchTensor& te
 
 }  // namespace
 
-#define STOF_BENCH_CALL extern "C" __attribute__((visibility("default")))
+// Hidden is what the rest of the library is.
+#pragma GCC visibility push(default)
+extern "C" {
 
 // Why the last call of this thread that failed did.
-STOF_BENCH_CALL const char* stof_bench_error() {
+const char* stof_bench_error() {
   return last_error.c_str();
 }
 
 // For the current GPU, or for a target such as "sm_90a", whose plans can be explained alone.
-STOF_BENCH_CALL stof::Engine* stof_bench_open(const char* target) {
+stof::Engine* stof_bench_open(const char* target) {
   return guarded<stof::Engine*>(nullptr, [&] {
     stof::EngineOptions options{.backend = stof::Backend::Gpu};
     options.target = target;
@@ -235,12 +237,11 @@ STOF_BENCH_CALL stof::Engine* stof_bench_open(const char* target) {
   });
 }
 
-STOF_BENCH_CALL void stof_bench_close(stof::Engine* engine) {
+void stof_bench_close(stof::Engine* engine) {
   delete engine;
 }
 
-STOF_BENCH_CALL StofBenchPlan* stof_bench_attention(const stof::Engine* engine,
-                                                    const StofBenchAttention* shape) {
+StofBenchPlan* stof_bench_attention(const stof::Engine* engine, const StofBenchAttention* shape) {
   return guarded<StofBenchPlan*>(nullptr, [&] {
     MaskedShape masked{.mask = mask_of(*shape), .q_len = shape->q_len, .kv_len = shape->kv_len};
     const Graph graph = attention_graph(*shape, masked.mask);
@@ -248,27 +249,25 @@ STOF_BENCH_CALL StofBenchPlan* stof_bench_attention(const stof::Engine* engine,
   });
 }
 
-STOF_BENCH_CALL StofBenchPlan* stof_bench_fusion(const stof::Engine* engine, const char* group,
-                                                 std::int64_t tokens, std::int64_t hidden,
-                                                 const char* dtype) {
+StofBenchPlan* stof_bench_fusion(const stof::Engine* engine, const char* group, std::int64_t tokens,
+                                 std::int64_t hidden, const char* dtype) {
   return guarded<StofBenchPlan*>(nullptr, [&] {
     const GroupSize size{.tokens = tokens, .hidden = hidden, .dtype = dtype_of(dtype)};
     return make_plan(*engine, group_graph(group, size), {});
   });
 }
 
-STOF_BENCH_CALL void stof_bench_destroy(StofBenchPlan* plan) {
+void stof_bench_destroy(StofBenchPlan* plan) {
   delete plan;
 }
 
 // What runs, as Plan::explain says it. Lives as long as the plan.
-STOF_BENCH_CALL const char* stof_bench_explain(const StofBenchPlan* plan) {
+const char* stof_bench_explain(const StofBenchPlan* plan) {
   return plan->explanation.c_str();
 }
 
 // Every input and output by name. The memory must outlive the launches.
-STOF_BENCH_CALL bool stof_bench_bind(StofBenchPlan* plan, const StofBenchTensor* tensors,
-                                     int count) {
+bool stof_bench_bind(StofBenchPlan* plan, const StofBenchTensor* tensors, int count) {
   return guarded(false, [&] {
     stof::Bindings bindings;
     for (const StofBenchTensor* tensor = tensors; tensor != tensors + count; ++tensor) {
@@ -284,7 +283,7 @@ STOF_BENCH_CALL bool stof_bench_bind(StofBenchPlan* plan, const StofBenchTensor*
 }
 
 // Enqueues one run; its kernels themselves where the stream is being captured.
-STOF_BENCH_CALL bool stof_bench_launch(StofBenchPlan* plan, CUstream_st* stream) {
+bool stof_bench_launch(StofBenchPlan* plan, CUstream_st* stream) {
   return guarded(false, [&] {
     if (!plan->execution) {
       throw std::logic_error("the plan is not bound");
@@ -296,7 +295,7 @@ STOF_BENCH_CALL bool stof_bench_launch(StofBenchPlan* plan, CUstream_st* stream)
 
 // Milliseconds that the GPU layout of the plan's mask takes from the expression to the end, with
 // its allocations, the second time. Negative where it fails or the plan has no mask.
-STOF_BENCH_CALL double stof_bench_layout_ms(const StofBenchPlan* plan) {
+double stof_bench_layout_ms(const StofBenchPlan* plan) {
   return guarded(-1.0, [&] {
     if (!plan->masked) {
       throw std::logic_error("the plan has no mask");
@@ -316,3 +315,6 @@ STOF_BENCH_CALL double stof_bench_layout_ms(const StofBenchPlan* plan) {
     return time_ms;
   });
 }
+
+}  // extern "C"
+#pragma GCC visibility pop
