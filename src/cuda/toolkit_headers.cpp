@@ -70,6 +70,7 @@ std::vector<const NvrtcHeader*> ToolkitHeaders::read(const std::vector<std::stri
   }
   const std::scoped_lock lock(mutex_);
   std::vector<const NvrtcHeader*> headers;
+  headers.reserve(closure.size());
   for (const std::string& name : closure) {
     headers.push_back(&header(name));
   }

@@ -24,6 +24,7 @@ int position(const std::vector<TensorInfo>& tensors, const std::string& name) {
 
 std::vector<void*> pointers(const std::vector<TensorInfo>& infos, const Bindings& tensors) {
   std::vector<void*> pointers;
+  pointers.reserve(infos.size());
   for (const TensorInfo& info : infos) {
     pointers.push_back(tensors.at(info.name).data);
   }

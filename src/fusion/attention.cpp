@@ -25,8 +25,6 @@ namespace stof::fusion {
 
 namespace {
 
-using graph::OpKind;
-
 constexpr double kTilePairs = 64.0 * 64.0;
 constexpr std::size_t kMaskData = 4;  // the input of attention that carries a run-time mask
 
@@ -130,6 +128,7 @@ void AttentionMask::read_mask(const graph::Ir& ir, const graph::Operator& op) {
     class_ = features.mask_class;
     const auto active = static_cast<double>(features.full_tiles + features.part_tiles);
     density_ = features.density;
+    longest_tile_row_ = features.longest_tile_row;
     keys_per_tile_ = features.density * static_cast<double>(features.tiles) * kTilePairs / active;
     if (class_ == mask::MaskClass::InlinePredicate) {
       predicate_ = std::make_unique<const Expr>(std::get<Expr>(fixed.node().form));
@@ -138,6 +137,7 @@ void AttentionMask::read_mask(const graph::Ir& ir, const graph::Operator& op) {
   }
   class_ = mask::MaskClass::InlinePredicate;
   keys_per_tile_ = kTilePairs;
+  longest_tile_row_ = (extent_.kv_len + mask::kTile - 1) / mask::kTile;
   if (!fixed.is_expression()) {
     throw GraphError(
         "lower: a mask that holds data has no kernel yet where another arrives at run time");

@@ -39,6 +39,8 @@ class AttentionMask {
   double keys_per_tile() const { return keys_per_tile_; }
   // The share of all pairs that is seen; 1 where that is not known.
   double density() const { return density_; }
+  // The most tiles of 64 keys that 64 query rows look at.
+  std::int64_t longest_tile_row() const { return longest_tile_row_; }
   // Whether lists of keys can be had: not for masks that differ from run to run.
   bool has_key_rows() const { return layout_ != nullptr; }
 
@@ -64,6 +66,7 @@ class AttentionMask {
   mask::MaskClass class_ = mask::MaskClass::None;
   double keys_per_tile_ = 0;
   double density_ = 1;
+  std::int64_t longest_tile_row_ = 0;
   std::map<std::int64_t, mask::AttentionTiles> tiles_;
   std::map<std::string, kernel::ConstantArray> arrays_;
   nlohmann::json mod_;

@@ -36,9 +36,10 @@ std::int64_t distance(const contract::TemplateContract& contract,
 }
 
 // Of the tiled kernel, by times on an H200: tall tiles where most keys are seen, and two groups of
-// warps that share the keys of a tile where there are too few tiles for the GPU.
+// warps that share the keys of a tile where tiles are too few for the GPU and long.
 void adjust_attention(const Use& use, const AttentionMask& mask, kernel::KernelConfig& config) {
   constexpr double kDense = 0.4;
+  constexpr std::int64_t kLongRow = 6;
   const auto set = [&](const char* parameter, std::int64_t value) {
     if (config.contains(parameter)) {
       config[parameter] = value;
@@ -48,7 +49,7 @@ void adjust_attention(const Use& use, const AttentionMask& mask, kernel::KernelC
       use.dim("batch") * use.dim("heads") * ((use.dim("q_len") + mask::kTile - 1) / mask::kTile);
   const std::int64_t sm_count = use.scope.device.at("device.sm_count");
   if (tiles < 3 * sm_count) {
-    set("key_groups", 2);
+    set("key_groups", mask.longest_tile_row() > kLongRow ? 2 : 1);
   } else if (mask.density() > kDense && tiles >= 8 * sm_count) {
     set("tile_q", 128);
     set("tile_k", use.dim("head_dim") > mask::kTile ? 32 : 64);

@@ -107,10 +107,11 @@ struct Sm80Tile {
       return std::max({count * static_cast<double>(tile_m * tile_n) * 0.036, count * reads,
                        38656 / static_cast<double>((stages - 1) * tile_k), 77.0});
     };
+    const std::int64_t full = queue / at_once;
     const std::int64_t rest = queue % at_once;
     const double multiply =
         static_cast<double>(steps) *
-        (static_cast<double>(queue / at_once) * step(at_once) + (rest == 0 ? 0 : step(rest)));
+        (static_cast<double>(full) * step(at_once) + (rest == 0 ? 0 : step(rest)));
     return static_cast<double>(ceil_div(queue, at_once)) * 1920 +
            static_cast<double>(queue * tile_m * tile_n) * 0.0688 + multiply +
            (split_k == 1 ? 0 : 3920);

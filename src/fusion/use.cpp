@@ -69,6 +69,7 @@ class UseMaker {
     const std::vector<int> others = other_operands(group.chain);
     std::map<std::string, View> views = port_views(group, ir, readers, placement);
     std::vector<View> hooked;
+    hooked.reserve(others.size());
     for (const int value : others) {
       hooked.push_back(
           broadcast(viewed(value, ir, placement), placement.extents(group.chain.result())));

@@ -56,6 +56,7 @@ std::vector<Kernel> TemplateJit::get_or_compile(std::span<const KernelSpec> spec
     kernels[position] = std::move(outcomes[i].kernel);
   }
   std::vector<Kernel> result;
+  result.reserve(kernels.size());
   for (std::optional<Kernel>& kernel : kernels) {
     result.push_back(*std::move(kernel));
   }

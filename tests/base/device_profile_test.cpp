@@ -39,8 +39,9 @@ TEST_CASE("profiles ship for the GPUs that stof knows") {
 
 // What the units of an SM do in a clock: CUDA programming guide, arithmetic throughput.
 TEST_CASE("shipped rates are those that units and clocks allow") {
-  for (const auto& [name, profile] : shipped_profiles()) {
-    CAPTURE(name);
+  for (const auto& entry : shipped_profiles()) {
+    const stof::base::DeviceProfile& profile = entry.second;
+    CAPTURE(entry.first);
     const double sm_ghz = static_cast<double>(profile.sm_count) * profile.clock_mhz * 1e-3;
     CHECK(profile.exp2_gops <= 16 * sm_ghz * 1.001);
     CHECK(profile.exp2_gops >= 16 * sm_ghz * 0.9);

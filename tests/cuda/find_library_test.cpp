@@ -24,7 +24,7 @@ void append_word(std::string& bytes, std::uint32_t word) {
 
 // A cache of two entries of one name, the first for 32-bit x86.
 std::string loader_cache() {
-  const std::string names("liba.so.1\0/lib32/liba.so.1\0/lib64/liba.so.1\0", 45);
+  const std::string names("liba.so.1\0/lib32/liba.so.1\0/lib64/liba.so.1\0\0", 45);
   std::string bytes = "glibc-ld.so.cache1.1";
   for (const std::uint32_t word : {2U, std::uint32_t(names.size()), 0U, 0U, 0U, 0U, 0U}) {
     append_word(bytes, word);
