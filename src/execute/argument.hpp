@@ -27,8 +27,13 @@ inline std::size_t argument_bytes(const kernel::LaunchArgument& argument) {
 // Of a number; 0, the null pointer, for a pointer.
 inline ArgumentSlot to_slot(const kernel::LaunchArgument& argument) {
   ArgumentSlot slot = 0;
+  const auto copy = [&slot](const auto& value) {
+    if constexpr (sizeof(value) <= sizeof(slot)) {
+      std::memcpy(&slot, &value, sizeof(value));
+    }
+  };
   if (!is_pointer(argument)) {
-    std::visit([&slot](const auto& value) { std::memcpy(&slot, &value, sizeof(value)); }, argument);
+    std::visit(copy, argument);
   }
   return slot;
 }
