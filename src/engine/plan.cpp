@@ -130,7 +130,9 @@ std::int64_t Plan::workspace_bytes(const DimValues& dims) const {
 }
 
 std::string Plan::explain(const DimValues& dims) const {
-  engine::check_dims(*data_, dims);
+  if (!dims.empty()) {
+    engine::check_dims(*data_, dims);
+  }
   if (data_->gpu) {
     return data_->gpu->explain(dims);
   }

@@ -2,7 +2,7 @@
 
 #include <array>
 #include <cstddef>
-#include <cstring>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -69,8 +69,8 @@ CompileMessage message_from(const json& value) {
 
 CompiledKernel kernel_from(const json& meta, std::string_view cubin) {
   CompiledKernel kernel;
-  kernel.cubin.resize(cubin.size());
-  std::memcpy(kernel.cubin.data(), cubin.data(), cubin.size());
+  const auto bytes = std::as_bytes(std::span(cubin));
+  kernel.cubin.assign(bytes.begin(), bytes.end());
   for (const json& function : meta.at("functions")) {
     kernel.functions.push_back(function_from(function));
   }
