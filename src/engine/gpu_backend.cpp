@@ -84,14 +84,6 @@ std::shared_ptr<const render::TemplateStore> open_templates(const EngineOptions&
   return std::make_shared<const render::TemplateStore>(render::TemplateStore::open(folders));
 }
 
-std::map<std::string, std::string> texts(const render::TemplateStore& store) {
-  std::map<std::string, std::string> texts;
-  for (const auto& [path, file] : store.files()) {
-    texts.emplace(path, file.text);
-  }
-  return texts;
-}
-
 cache::CacheOptions cache_options(const EngineOptions& options) {
   cache::CacheOptions result = cache::default_options(base::read_environment());
   if (options.cache_dir) {
@@ -142,7 +134,7 @@ GpuBackend::GpuBackend(const EngineOptions& options)
       on_event_(options.on_event),
       stop_(options.stop_token),
       renderer_(open_templates(options)),
-      templates_(fusion::read_templates(texts(renderer_.store()))),
+      templates_(fusion::read_templates(renderer_.store().texts())),
       cache_(cache_options(options)),
       jit_(cache_, compiler_,
            {.may_compile = options.jit != JitMode::Off,

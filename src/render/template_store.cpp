@@ -109,6 +109,14 @@ void TemplateStore::seal() {
   digest_ = base::hash(all);
 }
 
+std::map<std::string, std::string> TemplateStore::texts() const {
+  std::map<std::string, std::string> texts;
+  for (const auto& [path, file] : files_) {
+    texts.emplace(path, file.text);
+  }
+  return texts;
+}
+
 const TemplateFile* TemplateStore::find(std::string_view path) const {
   if (leaves_root(path)) {
     throw Failure(fmt::format("template path '{}' leaves the template folders", path));

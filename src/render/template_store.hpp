@@ -43,6 +43,7 @@ class TemplateStore {
   const TemplateFile* find(std::string_view path) const;
 
   const std::map<std::string, TemplateFile, std::less<>>& files() const { return files_; }
+  std::map<std::string, std::string> texts() const;                // by path
   const std::vector<Shadow>& shadows() const { return shadows_; }  // ordered by path
   // Of all paths and texts that are used, whatever their origins.
   const base::Digest& digest() const { return digest_; }

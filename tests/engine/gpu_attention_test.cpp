@@ -14,10 +14,12 @@
 #include <fmt/format.h>
 
 #include "base/parallel.hpp"
+#include "gpu_testing.hpp"
 #include "mask/evaluate.hpp"
 #include "stof/stof.hpp"
 
 using namespace stof;  // NOLINT(google-build-using-namespace)
+using stof::testing::filled_with_nan;
 
 namespace {
 
@@ -50,14 +52,6 @@ HostTensor random_normal(DType dtype, const std::vector<std::int64_t>& shape, un
   HostTensor tensor(dtype, shape);
   for (std::int64_t i = 0; i < tensor.element_count(); ++i) {
     tensor.set(i, draw(generator));
-  }
-  return tensor;
-}
-
-HostTensor filled_with_nan(DType dtype, const std::vector<std::int64_t>& shape) {
-  HostTensor tensor(dtype, shape);
-  for (std::int64_t i = 0; i < tensor.element_count(); ++i) {
-    tensor.set(i, std::numeric_limits<double>::quiet_NaN());
   }
   return tensor;
 }

@@ -35,13 +35,8 @@ struct Kernel {
 class Kernels {
  public:
   Kernels()
-      : store_(std::make_shared<const render::TemplateStore>(render::TemplateStore::open({}))) {
-    std::map<std::string, std::string> texts;
-    for (const auto& [path, file] : store_->files()) {
-      texts.emplace(path, file.text);
-    }
-    templates_ = fusion::read_templates(texts);
-  }
+      : store_(std::make_shared<const render::TemplateStore>(render::TemplateStore::open({}))),
+        templates_(fusion::read_templates(store_->texts())) {}
 
   const fusion::TemplateLibrary& templates() const { return templates_; }
 

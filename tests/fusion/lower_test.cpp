@@ -17,14 +17,8 @@ using namespace stof;  // NOLINT(google-build-using-namespace)
 namespace {
 
 const fusion::TemplateLibrary& templates() {
-  static const fusion::TemplateLibrary library = [] {
-    std::map<std::string, std::string> texts;
-    const auto store = render::TemplateStore::open({});
-    for (const auto& [path, file] : store.files()) {
-      texts.emplace(path, file.text);
-    }
-    return fusion::read_templates(texts);
-  }();
+  static const fusion::TemplateLibrary library =
+      fusion::read_templates(render::TemplateStore::open({}).texts());
   return library;
 }
 

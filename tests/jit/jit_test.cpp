@@ -11,6 +11,7 @@
 #include "fake_compiler.hpp"
 #include "jit/kernel_entry.hpp"
 #include "kernel/kernel_key.hpp"
+#include "shared_cache.hpp"
 #include "stof/error.hpp"
 #include "temporary_folder.hpp"
 
@@ -29,6 +30,7 @@ using stof::jit::Outcome;
 using stof::test::cubin_of;
 using stof::test::FakeCompiler;
 using stof::test::make_task;
+using stof::test::shared_cache;
 using stof::test::TemporaryFolder;
 using stof::test::text_of;
 using namespace std::chrono_literals;
@@ -36,13 +38,6 @@ namespace fs = std::filesystem;
 namespace jit = stof::jit;
 
 namespace {
-
-CacheOptions at(const TemporaryFolder& folder) {
-  CacheOptions options;
-  options.directory = folder / "cache";
-  options.lock_folder = folder.path();
-  return options;
-}
 
 // One word an event, and of what.
 std::string word(const Event& event) {
@@ -96,7 +91,7 @@ std::string error_of(const Outcome& outcome) {
 TEST_CASE("a kernel is compiled once, then found in memory, then on disk") {
   const TemporaryFolder folder;
   const FakeCompiler compiler;
-  Cache cache(at(folder));
+  Cache cache(shared_cache(folder));
   Listener first(cache, compiler);
   const Kernel compiled = first.value.get_or_compile(make_task("a"));
   CHECK(compiled.layer == "compiler");
@@ -108,7 +103,7 @@ TEST_CASE("a kernel is compiled once, then found in memory, then on disk") {
   CHECK(compiler.count() == 1);
 
   const FakeCompiler other;
-  Cache later(at(folder));
+  Cache later(shared_cache(folder));
   Listener second(later, other);
   const Kernel found = second.value.get_or_compile(make_task("a"));
   CHECK(found.layer == "disk");
@@ -122,9 +117,9 @@ TEST_CASE("a kernel is compiled once, then found in memory, then on disk") {
 TEST_CASE("a kernel is found by its digest alone, without source and compiler") {
   const TemporaryFolder folder;
   const FakeCompiler compiler;
-  Cache cache(at(folder));
+  Cache cache(shared_cache(folder));
   const Kernel made = Jit(cache, compiler).get_or_compile(make_task("a"));
-  Cache later(at(folder));
+  Cache later(shared_cache(folder));
   Listener listener(later, compiler);
   const auto found = listener.value.find(made.digest);
   REQUIRE(found.has_value());
@@ -137,7 +132,7 @@ TEST_CASE("a kernel is found by its digest alone, without source and compiler") 
 TEST_CASE("source, target, kernel names and compiler make another kernel, line maps do not") {
   const TemporaryFolder folder;
   const FakeCompiler compiler;
-  Cache cache(at(folder));
+  Cache cache(shared_cache(folder));
   Jit jit(cache, compiler);
   jit.get_or_compile(make_task("a"));
   CompileTask task = make_task("a");
@@ -161,7 +156,7 @@ TEST_CASE("a damaged entry is compiled again") {
   const TemporaryFolder folder;
   const FakeCompiler compiler;
   {
-    Cache cache(at(folder));
+    Cache cache(shared_cache(folder));
     Jit(cache, compiler).get_or_compile(make_task("a"));
   }
   for (const auto& file : fs::recursive_directory_iterator(folder / "cache/v1/kernels")) {
@@ -169,7 +164,7 @@ TEST_CASE("a damaged entry is compiled again") {
       fs::resize_file(file, file.file_size() / 2);
     }
   }
-  CacheOptions options = at(folder);
+  CacheOptions options = shared_cache(folder);
   Words warnings;
   options.on_warning = [&](const std::string& text) { warnings.push_back(text); };
   Cache cache(std::move(options));
@@ -177,7 +172,7 @@ TEST_CASE("a damaged entry is compiled again") {
   CHECK(kernel.layer == "compiler");
   CHECK(text_of(kernel.compiled) == cubin_of("a"));
   CHECK(warnings.size() == 1);
-  Cache later(at(folder));
+  Cache later(shared_cache(folder));
   CHECK(Jit(later, compiler).get_or_compile(make_task("a")).layer == "disk");
 }
 
@@ -190,7 +185,7 @@ TEST_CASE("an entry whose meta cannot be read is compiled again") {
                                                                .name_expressions = {},
                                                                .architecture = "sm_90a",
                                                                .compiler = "fake 1"});
-  Cache cache(at(folder));
+  Cache cache(shared_cache(folder));
   cache.add({stof::cache::EntryKind::Kernel, key, {.payload = "x", .meta = "{}"}});
   Jit jit(cache, compiler);
   CHECK(jit.get_or_compile(make_task("a")).layer == "compiler");
@@ -200,7 +195,7 @@ TEST_CASE("an entry whose meta cannot be read is compiled again") {
 TEST_CASE("what does not compile is tried once a process") {
   const TemporaryFolder folder;
   const FakeCompiler compiler(fail);
-  Cache cache(at(folder));
+  Cache cache(shared_cache(folder));
   Listener listener(cache, compiler);
   for (int i = 0; i < 3; ++i) {
     CHECK_THROWS_WITH_AS(listener.value.get_or_compile(make_task("a")),
@@ -211,7 +206,7 @@ TEST_CASE("what does not compile is tried once a process") {
   CHECK(listener.words[1].starts_with("a.jinja fail "));
   CHECK(listener.words[1].find("kernel for sm_90a") != std::string::npos);
   const FakeCompiler repaired;
-  Cache later(at(folder));
+  Cache later(shared_cache(folder));
   CHECK(Jit(later, repaired).get_or_compile(make_task("a")).layer == "compiler");
 }
 
@@ -228,7 +223,7 @@ TEST_CASE("what the machine or the caller ended is tried again") {
         return;
     }
   });
-  Cache cache(at(folder));
+  Cache cache(shared_cache(folder));
   Jit jit(cache, compiler);
   CHECK_THROWS_WITH_AS(jit.get_or_compile(make_task("a")), "no compiler", CudaError);
   CHECK_THROWS_WITH_AS(jit.get_or_compile(make_task("a")), "cancelled", CancelledError);
@@ -238,7 +233,7 @@ TEST_CASE("what the machine or the caller ended is tried again") {
 TEST_CASE("without leave to compile a miss is an error, and a hit is a hit") {
   const TemporaryFolder folder;
   const FakeCompiler compiler;
-  Cache cache(at(folder));
+  Cache cache(shared_cache(folder));
   const Kernel made = Jit(cache, compiler).get_or_compile(make_task("a"));
   Jit jit(cache, compiler, {.may_compile = false, .on_event = {}});
   CHECK(jit.get_or_compile(make_task("a")).digest == made.digest);
@@ -263,7 +258,7 @@ TEST_CASE("a batch keeps its order, compiles what is missing once, and tells eac
       fail(source, stop);
     }
   });
-  Cache cache(at(folder));
+  Cache cache(shared_cache(folder));
   Listener listener(cache, compiler);
   listener.value.get_or_compile(make_task("known"));
   listener.words.clear();

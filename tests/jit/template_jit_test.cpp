@@ -65,7 +65,7 @@ struct Process {
   }
 
   std::vector<std::string> get(const std::vector<KernelSpec>& specs,
-                               const std::string& target = "sm_90a") {
+                               const std::string& target = "sm_90a") const {
     std::vector<std::string> texts;
     for (const Kernel& kernel : value.get_or_compile(specs, stof::base::parse_gpu_target(target))) {
       texts.push_back(text_of(kernel.compiled));

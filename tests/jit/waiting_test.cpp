@@ -9,6 +9,7 @@
 
 #include "fake_compiler.hpp"
 #include "jit/jit.hpp"
+#include "shared_cache.hpp"
 #include "stof/error.hpp"
 #include "temporary_folder.hpp"
 
@@ -23,18 +24,12 @@ using stof::jit::Kernel;
 using stof::test::cubin_of;
 using stof::test::FakeCompiler;
 using stof::test::make_task;
+using stof::test::shared_cache;
 using stof::test::TemporaryFolder;
 using stof::test::text_of;
 using namespace std::chrono_literals;
 
 namespace {
-
-CacheOptions at(const TemporaryFolder& folder) {
-  CacheOptions options;
-  options.directory = folder / "cache";
-  options.lock_folder = folder.path();
-  return options;
-}
 
 void nap(const std::string&, const std::stop_token&) {
   std::this_thread::sleep_for(100ms);
@@ -49,7 +44,7 @@ bool is_wait(const Event& event) {
 TEST_CASE("threads on one key compile it once") {
   const TemporaryFolder folder;
   const FakeCompiler compiler(nap);
-  Cache cache(at(folder));
+  Cache cache(shared_cache(folder));
   Jit jit(cache, compiler);
   std::atomic<int> right = 0;
   std::latch start(8);
@@ -140,12 +135,12 @@ TEST_CASE("caches that share a disk compile a key once") {
     nap(source, stop);
   });
   const std::jthread first([&] {
-    Cache cache(at(folder));
+    Cache cache(shared_cache(folder));
     Jit(cache, compiler).get_or_compile(make_task("a"));
   });
   begun.wait();
   int waits = 0;
-  Cache cache(at(folder));
+  Cache cache(shared_cache(folder));
   Jit jit(cache, compiler, {.on_event = [&](const Event& e) { waits += is_wait(e) ? 1 : 0; }});
   const Kernel kernel = jit.get_or_compile(make_task("a"));
   CHECK(kernel.layer == "disk");
@@ -157,12 +152,12 @@ TEST_CASE("caches that share a disk compile a key once") {
 TEST_CASE("who holds a lock for too long is not waited for") {
   const TemporaryFolder folder;
   const FakeCompiler compiler;
-  Cache cache(at(folder));
+  Cache cache(shared_cache(folder));
   Jit jit(cache, compiler, {.max_wait = 50ms, .on_event = {}});
   const auto digest = jit.get_or_compile(make_task("a")).digest;
   std::filesystem::remove_all(folder / "cache");
 
-  Cache cold(at(folder));
+  Cache cold(shared_cache(folder));
   const ProcessLock held = cold.lock(digest);
   REQUIRE(held.state() == ProcessLock::State::Held);
   const auto start = std::chrono::steady_clock::now();
@@ -177,10 +172,10 @@ TEST_CASE("who holds a lock for too long is not waited for") {
 TEST_CASE("who waits for another process can be stopped") {
   const TemporaryFolder folder;
   const FakeCompiler compiler;
-  Cache cache(at(folder));
+  Cache cache(shared_cache(folder));
   const auto digest = Jit(cache, compiler).get_or_compile(make_task("a")).digest;
   std::filesystem::remove_all(folder / "cache");
-  Cache cold(at(folder));
+  Cache cold(shared_cache(folder));
   const ProcessLock held = cold.lock(digest);
   std::stop_source stop;
   stop.request_stop();
@@ -192,7 +187,7 @@ TEST_CASE("who waits for another process can be stopped") {
 TEST_CASE("a disk that takes nothing makes nobody wait twice") {
   const TemporaryFolder folder;
   const FakeCompiler compiler(nap);
-  CacheOptions options = at(folder);
+  CacheOptions options = shared_cache(folder);
   const auto digest = [&] {
     Cache memory{CacheOptions()};
     return Jit(memory, compiler).get_or_compile(make_task("a")).digest;
