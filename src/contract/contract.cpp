@@ -506,6 +506,12 @@ const Port* TemplateContract::find_port(std::string_view port) const {
   return found == ports.end() ? nullptr : &*found;
 }
 
+bool TemplateContract::takes_mask_array(std::string_view array) const {
+  return std::any_of(launch.arguments.begin(), launch.arguments.end(), [&](const Argument& taken) {
+    return taken.kind == ArgumentKind::Mask && taken.name == array;
+  });
+}
+
 bool TemplateContract::is_passed(std::string_view scalar) const {
   return std::any_of(launch.arguments.begin(), launch.arguments.end(), [&](const Argument& passed) {
     return passed.kind == ArgumentKind::Scalar && passed.value.text() == scalar;

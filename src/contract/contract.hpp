@@ -125,6 +125,8 @@ struct TemplateContract {
   std::vector<std::map<std::string, std::int64_t>> tests;  // dims of cases worth testing
 
   const Port* find_port(std::string_view name) const;
+  // Whether it takes that array of the layout of a mask.
+  bool takes_mask_array(std::string_view name) const;
   // Whether launch.arguments hands the scalar ("dim.tokens") to the kernel as it is, so that its
   // source does not depend on it.
   bool is_passed(std::string_view scalar) const;

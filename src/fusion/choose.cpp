@@ -6,6 +6,7 @@
 
 #include "base/check.hpp"
 #include "fusion/choose_matmul.hpp"
+#include "mask/bits.hpp"
 
 namespace stof::fusion {
 
@@ -13,13 +14,6 @@ namespace {
 
 // Below this, lists of keys are less work than tiles.
 constexpr double kKeysPerTile = 64;
-
-bool reads_key_lists(const Use& use) {
-  const auto& arguments = use.kernel->contract.launch.arguments;
-  return std::any_of(arguments.begin(), arguments.end(), [](const contract::Argument& argument) {
-    return argument.kind == contract::ArgumentKind::Mask && argument.name == "key_col";
-  });
-}
 
 // How far a setting is from the default: steps along the values of each parameter.
 std::int64_t distance(const contract::TemplateContract& contract,
@@ -46,25 +40,35 @@ void adjust_attention(const Use& use, const AttentionMask& mask, kernel::KernelC
     }
   };
   const std::int64_t tiles =
-      use.dim("batch") * use.dim("heads") * ((use.dim("q_len") + mask::kTile - 1) / mask::kTile);
+      use.dim("batch") * use.dim("heads") * mask::ceil_div(use.dim("q_len"), mask::kTile);
   const std::int64_t sm_count = use.scope.device.at("device.sm_count");
   if (tiles < 3 * sm_count) {
-    set("key_groups", mask.longest_tile_row() > kLongRow ? 2 : 1);
-  } else if (mask.density() > kDense && tiles >= 8 * sm_count) {
+    set("key_groups", mask.features().longest_tile_row > kLongRow ? 2 : 1);
+  } else if (mask.features().density > kDense && tiles >= 8 * sm_count) {
     set("tile_q", 128);
     set("tile_k", use.dim("head_dim") > mask::kTile ? 32 : 64);
   }
 }
 
+// Of an active 64 x 64 tile; all where nothing is known of the mask.
+double keys_per_tile(const mask::MaskFeatures& features) {
+  constexpr double kTilePairs = 64.0 * 64.0;
+  return features.density * static_cast<double>(features.tiles) * kTilePairs /
+         static_cast<double>(features.full_tiles + features.part_tiles);
+}
+
 }  // namespace
+
+bool reads_key_rows(const Use& use) {
+  return use.kernel->contract.takes_mask_array("key_col");
+}
 
 std::size_t choose_use(const std::vector<Use>& uses, const AttentionMask* mask) {
   STOF_CHECK(!uses.empty()) << "nothing to choose from";
-  const bool wants_lists =
-      mask != nullptr && mask->has_key_rows() && mask->keys_per_tile() < kKeysPerTile;
+  const bool wants_lists = mask != nullptr && keys_per_tile(mask->features()) < kKeysPerTile;
   const auto rank = [&](const Use& use) {
     if (mask != nullptr) {
-      return static_cast<int>(reads_key_lists(use) == wants_lists);
+      return static_cast<int>(reads_key_rows(use) == wants_lists);
     }
     // A template that takes fewer cases is made for them.
     constexpr int kAboveMatmul = 100;

@@ -7,16 +7,14 @@
 #include <string_view>
 
 #include "contract/evaluate.hpp"
+#include "mask/bits.hpp"
 
 namespace stof::fusion {
 
 namespace {
 
 using kernel::KernelConfig;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
+using mask::ceil_div;
 
 struct Product {
   std::int64_t batch, m, n, k;

@@ -1,7 +1,6 @@
 #include "fusion/group.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -12,7 +11,6 @@
 
 #include "base/check.hpp"
 #include "graph/op_info.hpp"
-#include "graph/view.hpp"
 #include "stof/error.hpp"
 
 namespace stof::fusion {
@@ -22,8 +20,6 @@ namespace {
 using graph::Ir;
 using graph::OpClass;
 using graph::OpKind;
-
-constexpr std::string_view kCopy = "copy";  // the pattern of elementwise templates
 
 class Grouper {
  public:
@@ -73,16 +69,7 @@ class Grouper {
 
   // The value that an elementwise operator is about: its first operand that has the full shape.
   Group copy_group(int op) const {
-    Group group{.operators = {op}, .candidates = {}, .chain = {}};
-    for (const KernelTemplate& kernel : templates_) {
-      const auto& pattern = kernel.contract.pattern;
-      if (pattern.size() == 1 && pattern[0].op == kCopy) {
-        group.candidates.push_back({.kernel = &kernel, .match = {}});
-      }
-    }
-    if (group.candidates.empty()) {
-      throw GraphError("lower: no template copies tensors (pattern \"y = copy(x)\")");
-    }
+    Group group{.operators = {op}, .candidates = copy_candidates(templates_), .chain = {}};
     if (at(op).kind == OpKind::Concat) {
       return group;
     }
@@ -251,15 +238,6 @@ class Grouper {
     return node_of;
   }
 
-  std::vector<int> values_read(const graph::Operator& op) const {
-    std::vector<int> values = op.inputs;
-    for (const auto& [name, value] : op.captures) {
-      values.push_back(value);
-    }
-    std::erase_if(values, [](int value) { return value < 0; });
-    return values;
-  }
-
   // The nodes in an order in which each comes after those that it reads, the lowest number first
   // where there is a choice; empty where there is a circle.
   std::vector<int> topological(const std::vector<int>& node_of) const {
@@ -329,6 +307,20 @@ class Grouper {
 };
 
 }  // namespace
+
+std::vector<Candidate> copy_candidates(const TemplateLibrary& templates) {
+  std::vector<Candidate> candidates;
+  for (const KernelTemplate& kernel : templates) {
+    const auto& pattern = kernel.contract.pattern;
+    if (pattern.size() == 1 && pattern[0].op == "copy") {
+      candidates.push_back({.kernel = &kernel, .match = {}});
+    }
+  }
+  if (candidates.empty()) {
+    throw GraphError("lower: no template copies tensors (pattern \"y = copy(x)\")");
+  }
+  return candidates;
+}
 
 std::vector<Group> make_groups(const Ir& ir, const TemplateLibrary& templates) {
   return Grouper(ir, templates).run();

@@ -24,6 +24,9 @@ struct Group {
   Chain chain;                        // its value: what the hook sees
 };
 
+// The templates of "y = copy(x)". Throws GraphError where there is none.
+std::vector<Candidate> copy_candidates(const TemplateLibrary& templates);
+
 // Cuts a graph (see normalise_but_attention) into groups, in an order in which they can run; views
 // belong to none. Compute-intensive operators and attention take the chains behind them, then
 // normalisations the additions in front of them and the chains behind; what is left goes alone or

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,7 +9,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/check.hpp"
 #include "fusion/attention.hpp"
 #include "fusion/choose.hpp"
 #include "fusion/group.hpp"
@@ -37,15 +35,9 @@ class Lowerer {
         device_(device),
         readers_(ir),
         groups_(make_groups(ir, templates)),
+        copies_(copy_candidates(templates)),
         placement_(ir),
-        memory_(ir, placement_, lowered_.program) {
-    for (const KernelTemplate& kernel : templates) {
-      const auto& pattern = kernel.contract.pattern;
-      if (pattern.size() == 1 && pattern[0].op == "copy") {
-        copies_.push_back({.kernel = &kernel, .match = {}});
-      }
-    }
-  }
+        memory_(ir, placement_, lowered_.program) {}
 
   Lowered run() {
     for (const Group& group : groups_) {
@@ -76,25 +68,25 @@ class Lowerer {
     }
     std::optional<AttentionMask> mask;
     if (op_of(group).kind == OpKind::Attention) {
-      mask.emplace(ir_, op_of(group), placement_);
+      mask.emplace(make_attention_mask(ir_, op_of(group), placement_, masks_));
     }
-    AttentionMask* const mask_or_null = mask ? &*mask : nullptr;
+    const AttentionMask* const mask_or_null = mask ? &*mask : nullptr;
     std::string misfits;
     std::vector<Use> uses = fitting_uses(group, mask_or_null, misfits);
     if (uses.empty()) {
       // Packed operands are what every kernel can read.
-      std::string first_misfits = std::exchange(misfits, {});
       for (const int value : values_read(group)) {
         pack(value);
       }
-      uses = fitting_uses(group, mask_or_null, misfits);
-      if (uses.empty()) {
-        throw GraphError(fmt::format("lower: no template takes {} ('{}'):{}",
-                                     graph::name(op_of(group).kind),
-                                     name_of(op_of(group).outputs[0]), first_misfits));
-      }
+      std::string misfits_of_packed;
+      uses = fitting_uses(group, mask_or_null, misfits_of_packed);
     }
-    Use& use = uses[choose_use(uses, mask_or_null)];
+    if (uses.empty()) {
+      throw GraphError(fmt::format("lower: no template takes {} ('{}'):{}",
+                                   graph::name(op_of(group).kind), name_of(op_of(group).outputs[0]),
+                                   misfits));
+    }
+    const Use& use = uses[choose_use(uses, mask_or_null)];
     launch(use, group.chain, mask_or_null, label(group));
   }
 
@@ -104,14 +96,12 @@ class Lowerer {
     std::vector<int> made;
     for (const int index : group.operators) {
       const graph::Operator& op = ir_.operators[static_cast<std::size_t>(index)];
-      values.insert(values.end(), op.inputs.begin(), op.inputs.end());
-      for (const auto& [name, value] : op.captures) {
-        values.push_back(value);
-      }
+      const std::vector<int> read = fusion::values_read(op);
+      values.insert(values.end(), read.begin(), read.end());
       made.insert(made.end(), op.outputs.begin(), op.outputs.end());
     }
     std::erase_if(values, [&](int value) {
-      return value < 0 || std::find(made.begin(), made.end(), value) != made.end();
+      return std::find(made.begin(), made.end(), value) != made.end();
     });
     std::sort(values.begin(), values.end());
     values.erase(std::unique(values.begin(), values.end()), values.end());
@@ -123,31 +113,31 @@ class Lowerer {
     std::vector<Use> uses;
     for (const Candidate& candidate : group.candidates) {
       Use use = make_use(group, candidate, ir_, readers_, placement_, device_);
-      if (use.misfit.empty() && mask != nullptr && !mask->has_key_rows() && reads_key_rows(use)) {
-        use.misfit = "the keys of a row are known at run time only";
-      }
       if (mask != nullptr) {
-        use.scope.mask_batch = mask->batch();
-        use.scope.mask_heads = mask->heads();
-      }
-      if (use.misfit.empty()) {
-        if (auto config = choose_config(use, mask)) {
-          use.scope.config = std::move(*config);
-          uses.push_back(std::move(use));
-          continue;
+        use.scope.mask_batch = mask->features().mask_batch;
+        use.scope.mask_heads = mask->features().mask_heads;
+        if (!mask->arrays->has_key_rows() && reads_key_rows(use) && use.misfit.empty()) {
+          use.misfit = "the keys of a row are known at run time only";
         }
-        use.misfit = "no setting of its parameters is allowed on this device";
       }
-      misfits += fmt::format("\n  {}: {}", candidate.kernel->contract.name, use.misfit);
+      if (configure(use, mask, misfits)) {
+        uses.push_back(std::move(use));
+      }
     }
     return uses;
   }
 
-  static bool reads_key_rows(const Use& use) {
-    const auto& arguments = use.kernel->contract.launch.arguments;
-    return std::any_of(arguments.begin(), arguments.end(), [](const contract::Argument& argument) {
-      return argument.kind == ArgumentKind::Mask && argument.name == "key_col";
-    });
+  // Chooses the parameters of a use that fits; otherwise says in `misfits` why it does not.
+  static bool configure(Use& use, const AttentionMask* mask, std::string& misfits) {
+    if (use.misfit.empty()) {
+      if (auto config = choose_config(use, mask)) {
+        use.scope.config = std::move(*config);
+        return true;
+      }
+      use.misfit = "no setting of its parameters is allowed on this device";
+    }
+    misfits += fmt::format("\n  {}: {}", use.kernel->contract.name, use.misfit);
+    return false;
   }
 
   // Copies what stands in the way of strides.
@@ -161,8 +151,7 @@ class Lowerer {
   void pack(int value) {
     make_viewable(value);
     const View from = *placement_.view(value);
-    constexpr std::int64_t kAlignmentBytes = 16;
-    if (from.is_packed() && from.offset * size_bytes(from.dtype) % kAlignmentBytes == 0) {
+    if (from.is_packed() && from.alignment_bytes() == kAlignmentBytes) {
       return;
     }
     const View to = placement_.root(placement_.add_copy(value));
@@ -173,14 +162,10 @@ class Lowerer {
     std::string misfits;
     for (const Candidate& candidate : copies_) {
       Use use = make_copy(candidate, from, to, device_);
-      if (use.misfit.empty()) {
-        if (auto config = choose_config(use, nullptr)) {
-          use.scope.config = std::move(*config);
-          launch(use, {}, nullptr, text);
-          return;
-        }
+      if (configure(use, nullptr, misfits)) {
+        launch(use, {}, nullptr, text);
+        return;
       }
-      misfits += fmt::format("\n  {}: {}", candidate.kernel->contract.name, use.misfit);
     }
     throw GraphError(fmt::format("lower: no template takes the copy '{}':{}", text, misfits));
   }
@@ -223,7 +208,7 @@ class Lowerer {
     return fmt::format("{}", fmt::join(names, ", "));
   }
 
-  void launch(const Use& use, const Chain& chain, AttentionMask* mask, std::string text) {
+  void launch(const Use& use, const Chain& chain, const AttentionMask* mask, std::string text) {
     const contract::TemplateContract& contract = use.kernel->contract;
     const contract::LaunchGeometry geometry = contract::evaluate_launch(contract, use.scope);
     kernel::LaunchRecord record{.kernel = kernel_of(use, chain, mask),
@@ -265,8 +250,9 @@ class Lowerer {
       return nullptr;
     }
     auto& constants = lowered_.program.constants;
-    const auto known = std::find_if(constants.begin(), constants.end(),
-                                    [&](const auto& other) { return *other == *array; });
+    const auto known = std::find_if(constants.begin(), constants.end(), [&](const auto& other) {
+      return other == array || *other == *array;
+    });
     const auto index = static_cast<int>(known - constants.begin());
     if (known == constants.end()) {
       constants.push_back(array);
@@ -275,7 +261,7 @@ class Lowerer {
   }
 
   void add_arguments(kernel::LaunchRecord& record, const Use& use,
-                     const contract::LaunchGeometry& geometry, AttentionMask* mask) {
+                     const contract::LaunchGeometry& geometry, const AttentionMask* mask) {
     const std::vector<expr::Value> scalars =
         contract::scalar_arguments(use.kernel->contract, use.scope);
     std::size_t next_scalar = 0;
@@ -309,7 +295,7 @@ class Lowerer {
                               tensor.view.strides.end() - 1);
     }
     if (mask != nullptr) {
-      for (const ModArgument& argument : mask->arguments()) {
+      for (const ModifierArgument& argument : mask->modifier.arguments()) {
         record.arguments.push_back(argument.table               ? constant(argument.table)
                                    : argument.capture.root >= 0 ? pointer(argument.capture)
                                                                 : argument.value);
@@ -317,10 +303,10 @@ class Lowerer {
     }
   }
 
-  LaunchArgument mask_argument(AttentionMask& mask, const std::string& name, const Use& use) {
+  LaunchArgument mask_argument(const AttentionMask& mask, const std::string& name, const Use& use) {
     const auto tile_q = use.scope.config.find("tile_q");
     return constant(
-        mask.array(name, tile_q == use.scope.config.end() ? mask::kTile : tile_q->second));
+        mask.arrays->array(name, tile_q == use.scope.config.end() ? mask::kTile : tile_q->second));
   }
 
   static LaunchArgument scalar(const expr::Value& value, bool is_wide) {
@@ -348,6 +334,7 @@ class Lowerer {
   Readers readers_;
   std::vector<Group> groups_;
   std::vector<Candidate> copies_;
+  MaskArraysByMask masks_;
   Placement placement_;
   Memory memory_;
   int output_ = -1;  // that kOutputRoot stands for

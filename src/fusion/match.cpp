@@ -245,16 +245,19 @@ class Matcher {
 
 }  // namespace
 
+std::vector<int> values_read(const graph::Operator& op) {
+  std::vector<int> values = op.inputs;
+  for (const auto& [name, value] : op.captures) {
+    values.push_back(value);
+  }
+  std::erase_if(values, [](int value) { return value < 0; });
+  return values;
+}
+
 Readers::Readers(const Ir& ir) : readers_(ir.values.size()) {
   for (std::size_t op = 0; op < ir.operators.size(); ++op) {
-    std::vector<int> values = ir.operators[op].inputs;
-    for (const auto& [name, value] : ir.operators[op].captures) {
-      values.push_back(value);
-    }
-    for (const int value : values) {
-      if (value >= 0) {
-        readers_[static_cast<std::size_t>(value)].push_back(static_cast<int>(op));
-      }
+    for (const int value : values_read(ir.operators[op])) {
+      readers_[static_cast<std::size_t>(value)].push_back(static_cast<int>(op));
     }
   }
   for (const graph::Output& output : ir.outputs) {

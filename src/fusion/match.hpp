@@ -10,6 +10,9 @@
 
 namespace stof::fusion {
 
+// Inputs and captures of an operator, those that are absent left out.
+std::vector<int> values_read(const graph::Operator& op);
+
 // The operators that read each value; one for the border of the graph where it is an output.
 class Readers {
  public:

@@ -3,15 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <numeric>
 #include <optional>
-#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "base/check.hpp"
-#include "contract/scalars.hpp"
 #include "expr/evaluate.hpp"
 #include "graph/op_info.hpp"
 
@@ -22,7 +18,6 @@ namespace {
 using contract::Port;
 using graph::OpKind;
 
-constexpr std::int64_t kAlignmentBytes = 16;
 constexpr int kCopyAxes = 4;
 
 // Why something cannot be, found deep inside.
@@ -152,10 +147,6 @@ class UseMaker {
            });
   }
 
-  static void join_all(const std::vector<int>& sizes, View& view, const char* name) {
-    view = joined(name, view, sizes);
-  }
-
   static void copy_views(std::map<std::string, View>& views, std::vector<View>& hooked) {
     std::vector<View> all = {views.at("x"), views.at("y")};
     all.insert(all.end(), hooked.begin(), hooked.end());
@@ -164,11 +155,10 @@ class UseMaker {
       throw Misfit{fmt::format("{} axes do not join to {}", sizes.size(), kCopyAxes)};
     }
     sizes.insert(sizes.begin(), kCopyAxes - sizes.size(), 0);
-    join_all(sizes, views.at("x"), "x");
-    join_all(sizes, views.at("y"), "y");
-    for (View& view : hooked) {
-      join_all(sizes, view, "an operand of the epilogue");
+    for (auto& [name, view] : views) {
+      view = joined(name, view, sizes);
     }
+    join_hooked(hooked, sizes);
   }
 
   static void matmul_views(const graph::Operator& op, std::map<std::string, View>& views,
@@ -231,6 +221,10 @@ class UseMaker {
     x = joined("x", x, std::array{axis, 1, inner});
     const std::array sizes = {y.rank() - inner, inner};
     y = joined("y", y, sizes);
+    join_hooked(hooked, sizes);
+  }
+
+  static void join_hooked(std::vector<View>& hooked, std::span<const int> sizes) {
     for (View& view : hooked) {
       view = joined("an operand of the epilogue", view, sizes);
     }
@@ -243,9 +237,7 @@ class UseMaker {
       const auto rank = static_cast<int>(port.shape.size());
       const std::vector<int> sizes = leading_joined(view.rank(), rank);
       if (port.is_output && hooked_value == match_.values.at(name)) {
-        for (View& operand : hooked) {
-          operand = joined("an operand of the epilogue", operand, sizes);
-        }
+        join_hooked(hooked, sizes);
       }
       if (view.rank() < rank) {
         spread_.emplace(name, static_cast<std::size_t>(rank - view.rank()));
@@ -303,7 +295,7 @@ class UseMaker {
         continue;
       }
       if (const auto known = use_.scope.dims.find(dim);
-          known != use_.scope.dims.end() && axis < spread_[port.name]) {
+          known != use_.scope.dims.end() && is_spread_along(port.name, axis)) {
         view.extents[axis] = known->second;
       }
       const std::int64_t extent = view.extents[axis];
@@ -347,7 +339,7 @@ class UseMaker {
 
   // Where nothing in the header speaks of them, bases are aligned and axes packed.
   void check_layout(const Port& port, const View& view) {
-    const std::int64_t alignment = std::gcd(view.offset * size_bytes(view.dtype), kAlignmentBytes);
+    const std::int64_t alignment = view.alignment_bytes();
     use_.scope.alignments.emplace(port.name, alignment);
     if (alignment < kAlignmentBytes && !contract_.reads("alignment." + port.name)) {
       throw Misfit{

@@ -108,8 +108,8 @@ json variables(const Use& use, const Chain& chain, const graph::Ir& ir, const At
     all["hook"][hook] = hook_of(use, chain, ir);
   }
   if (mask != nullptr) {
-    all["mask"] = {{"class", mask::name(mask->mask_class())}};
-    all["mod"] = mask->mod();
+    all["mask"] = {{"class", mask::name(mask->features().mask_class)}};
+    all["mod"] = mask->modifier.variables();
   }
   return all;
 }

@@ -12,6 +12,10 @@ std::int64_t View::element_count() const {
   return std::accumulate(extents.begin(), extents.end(), std::int64_t{1}, std::multiplies<>());
 }
 
+std::int64_t View::alignment_bytes() const {
+  return std::gcd(offset * size_bytes(dtype), kAlignmentBytes);
+}
+
 bool View::is_packed() const {
   const std::vector<std::int64_t> packed = packed_strides(extents);
   for (std::size_t axis = 0; axis < extents.size(); ++axis) {

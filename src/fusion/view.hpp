@@ -9,6 +9,9 @@
 
 namespace stof::fusion {
 
+// Kernels may take it that the tensors of their ports start at multiples of this.
+inline constexpr std::int64_t kAlignmentBytes = 16;
+
 // A tensor as kernels see it: extents and strides, in elements, over the memory of a value.
 struct View {
   int root = -1;  // id of the value that owns the memory
@@ -19,6 +22,8 @@ struct View {
 
   int rank() const { return static_cast<int>(extents.size()); }
   std::int64_t element_count() const;
+  // That the first element is at a multiple of, at most kAlignmentBytes.
+  std::int64_t alignment_bytes() const;
   // Row-major without gaps.
   bool is_packed() const;
 };

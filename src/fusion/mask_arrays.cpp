@@ -1,0 +1,123 @@
+#include "fusion/mask_arrays.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/check.hpp"
+#include "fusion/constant_array.hpp"
+#include "mask/bits.hpp"
+#include "mask/longest_first.hpp"
+
+namespace stof::fusion {
+
+using mask::ceil_div;
+using mask::kTile;
+
+namespace {
+
+mask::AttentionTiles unknown_tiles(const mask::Extent& extent, std::int64_t tile_q) {
+  const auto rows = static_cast<std::int32_t>(ceil_div(extent.q_len, tile_q));
+  const auto columns = static_cast<std::int32_t>(ceil_div(extent.kv_len, kTile));
+  mask::AttentionTiles tiles;
+  tiles.tile_q = tile_q;
+  tiles.row_ptr.push_back(0);
+  for (std::int32_t row = 0; row < rows; ++row) {
+    tiles.order.push_back(row);
+    for (std::int32_t column = 0; column < columns; ++column) {
+      tiles.tile_col.push_back(column);
+    }
+    tiles.row_ptr.push_back((row + 1) * columns);
+  }
+  tiles.tile_bitmap.assign(tiles.tile_col.size() * static_cast<std::size_t>(tiles.parts()), 0);
+  return tiles;
+}
+
+}  // namespace
+
+MaskArrays::MaskArrays(const Mask& mask, const mask::Extent& extent)
+    : layout_(mask::build_layout(mask, extent)), features_(mask::measure(mask, *layout_)) {}
+
+MaskArrays::MaskArrays(const mask::Extent& extent) {
+  features_.mask_class = mask::MaskClass::InlinePredicate;
+  features_.extent = extent;
+  features_.density = 1;
+  features_.longest_tile_row = ceil_div(extent.kv_len, kTile);
+  features_.tiles = ceil_div(extent.q_len, kTile) * features_.longest_tile_row;
+  features_.part_tiles = features_.tiles;
+}
+
+kernel::ConstantArray MaskArrays::array(const std::string& name, std::int64_t tile_q) {
+  const std::string key = fmt::format("{}:{}", name, tile_q);
+  if (const auto found = arrays_.find(key); found != arrays_.end()) {
+    return found->second;
+  }
+  return arrays_.emplace(key, make_array(name, tile_q)).first->second;
+}
+
+kernel::ConstantArray MaskArrays::make_array(const std::string& name, std::int64_t tile_q) {
+  if (name == "order") {
+    return constant_array(tiles(tile_q).order);
+  }
+  if (name == "row_ptr") {
+    return constant_array(tiles(tile_q).row_ptr);
+  }
+  if (name == "tile_col") {
+    return constant_array(tiles(tile_q).tile_col);
+  }
+  if (name == "tile_bitmap") {
+    return constant_array(tiles(tile_q).tile_bitmap);
+  }
+  if (name == "bitmaps") {
+    return features_.mask_class == mask::MaskClass::Bitmap
+               ? constant_array(mask::lane_ordered_bitmaps(*layout_))
+               : nullptr;
+  }
+  if (name == "row_first" || name == "row_end") {
+    if (features_.mask_class != mask::MaskClass::IntervalRows) {
+      return nullptr;
+    }
+    const auto rows = mask::interval_rows(*layout_);
+    STOF_CHECK(rows.has_value()) << "a mask of class interval_rows has no intervals";
+    return constant_array(name == "row_first" ? rows->first : rows->end);
+  }
+  if (name == "key_row_ptr") {
+    return constant_array(key_rows().row_ptr);
+  }
+  if (name == "key_col") {
+    return constant_array(key_rows().col_idx);
+  }
+  STOF_CHECK(name == "row_order") << "mask." << name;
+  return constant_array(mask::longest_first(key_rows().row_ptr));
+}
+
+const mask::AttentionTiles& MaskArrays::tiles(std::int64_t tile_q) {
+  const auto found = tiles_.find(tile_q);
+  if (found != tiles_.end()) {
+    return found->second;
+  }
+  return tiles_
+      .emplace(tile_q, layout_ ? mask::attention_tiles(*layout_, tile_q)
+                               : unknown_tiles(features_.extent, tile_q))
+      .first->second;
+}
+
+const mask::KeyRows& MaskArrays::key_rows() {
+  if (!key_rows_) {
+    key_rows_ = mask::key_rows(*layout_);
+  }
+  return *key_rows_;
+}
+
+std::shared_ptr<MaskArrays> MaskArraysByMask::get(const Mask& mask, const mask::Extent& extent) {
+  std::shared_ptr<MaskArrays>& arrays = known_[fmt::format(
+      "{} {} {} {} {}", mask.digest(), extent.batch, extent.heads, extent.q_len, extent.kv_len)];
+  if (!arrays) {
+    arrays = std::make_shared<MaskArrays>(mask, extent);
+  }
+  return arrays;
+}
+
+}  // namespace stof::fusion

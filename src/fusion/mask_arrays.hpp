@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "kernel/program.hpp"
+#include "mask/attention_tiles.hpp"
+#include "mask/features.hpp"
+#include "mask/layout.hpp"
+#include "mask/rows.hpp"
+
+namespace stof::fusion {
+
+// The layout of a mask as the arrays that kernels take, each made when it is first asked for.
+class MaskArrays {
+ public:
+  // Of a mask that is known before it runs. Throws GraphError where it does not fit the extent.
+  MaskArrays(const Mask& mask, const mask::Extent& extent);
+  // Of a mask of which nothing is known: every tile has to be looked at, by a predicate.
+  explicit MaskArrays(const mask::Extent& extent);
+
+  // Where nothing is known, those of a mask of part tiles alone that hides nothing.
+  const mask::MaskFeatures& features() const { return features_; }
+  // Whether lists of keys can be had: not for masks that differ from run to run.
+  bool has_key_rows() const { return layout_.has_value(); }
+
+  // The array "mask.<name>" for a kernel of tile_q query rows a tile; null where there is none.
+  kernel::ConstantArray array(const std::string& name, std::int64_t tile_q);
+
+ private:
+  kernel::ConstantArray make_array(const std::string& name, std::int64_t tile_q);
+  const mask::AttentionTiles& tiles(std::int64_t tile_q);
+  const mask::KeyRows& key_rows();
+
+  std::optional<mask::MaskLayout> layout_;  // nothing: known at run time only
+  mask::MaskFeatures features_;
+  std::map<std::int64_t, mask::AttentionTiles> tiles_;
+  std::optional<mask::KeyRows> key_rows_;
+  std::map<std::string, kernel::ConstantArray> arrays_;
+};
+
+// The masks of a graph: attentions of equal masks and extents share what was made of them.
+class MaskArraysByMask {
+ public:
+  std::shared_ptr<MaskArrays> get(const Mask& mask, const mask::Extent& extent);
+
+ private:
+  std::map<std::string, std::shared_ptr<MaskArrays>> known_;
+};
+
+}  // namespace stof::fusion

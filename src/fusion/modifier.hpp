@@ -1,0 +1,62 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "expr/cuda_text.hpp"
+#include "expr/skeleton.hpp"
+#include "fusion/placement.hpp"
+#include "graph/ir.hpp"
+#include "kernel/program.hpp"
+
+namespace stof::fusion {
+
+// An argument that an expression brings along: a literal, an array or a tensor's pointer, extents
+// and strides.
+struct ModifierArgument {
+  std::string type;  // of C: "const int*", "float"
+  std::string name;
+  kernel::LaunchArgument value = nullptr;  // of a scalar
+  kernel::ConstantArray table = nullptr;   // of a pointer to a table
+  View capture = {};                       // of a pointer to a tensor, where root >= 0
+};
+
+// The predicate and the score of one attention as CUDA text, and what they read: literals are
+// arguments, so that expressions of one form share a kernel.
+class Modifier {
+ public:
+  // Values of captures by their names in the expressions.
+  using Captures = std::map<std::string, int>;
+
+  Modifier(const graph::Ir& ir, const Placement& placement);
+
+  // `field` is "predicate" or "score". Throws GraphError for a captured tensor without strides.
+  void add(const char* field, const Expr& expression, const Captures& captures);
+
+  // What templates call `mod`, and the arguments of its parameters, in their order.
+  const nlohmann::json& variables() const { return variables_; }
+  const std::vector<ModifierArgument>& arguments() const { return arguments_; }
+
+ private:
+  // One expression on its way to text.
+  struct Text {
+    std::string field;
+    expr::CudaNames names;
+    expr::Ranges ranges;
+  };
+
+  void add_literal(Text& text, const expr::Skeleton::Argument& literal);
+  void add_table(Text& text, const std::string& name, const Table& table);
+  void add_capture(Text& text, const std::string& name, const Capture& capture, int value);
+  void add_argument(ModifierArgument argument);
+
+  const graph::Ir& ir_;
+  const Placement& placement_;
+  nlohmann::json variables_;
+  std::vector<ModifierArgument> arguments_;
+};
+
+}  // namespace stof::fusion
