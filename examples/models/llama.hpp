@@ -20,11 +20,11 @@ struct LlamaConfig {
 };
 
 inline constexpr LlamaConfig kLlama7B;
-inline constexpr LlamaConfig kLlama3_8B = {.vocab_size = 128256,
-                                           .intermediate_size = 14336,
-                                           .num_key_value_heads = 8,
-                                           .rms_norm_eps = 1e-5,
-                                           .rope_theta = 500000.0};
+inline constexpr LlamaConfig kLlama3Of8B = {.vocab_size = 128256,
+                                            .intermediate_size = 14336,
+                                            .num_key_value_heads = 8,
+                                            .rms_norm_eps = 1e-5,
+                                            .rope_theta = 500000.0};
 
 struct LlamaOptions {
   stof::Dim batch = 1;

@@ -45,9 +45,9 @@ class HeaderValue {
   [[noreturn]] void fail(std::size_t offset, const std::string& message) const;
 
  private:
-  HeaderValue(std::shared_ptr<const HeaderDocument> document, const nlohmann::json* json,
+  HeaderValue(std::shared_ptr<const HeaderDocument> document, const nlohmann::json* value,
               std::vector<std::string> path)
-      : document_(std::move(document)), json_(json), path_(std::move(path)) {}
+      : document_(std::move(document)), json_(value), path_(std::move(path)) {}
   HeaderValue child(const std::string& step, const nlohmann::json& json) const;
   std::string name() const;  // "launch.grid", "params.threads.values.0"
 

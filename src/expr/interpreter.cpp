@@ -47,10 +47,6 @@ void binary(Lanes& result, const Lanes& a, const Lanes& b, const Lanes&, int cou
   result.is_uniform = is_uniform;
 }
 
-bool is_power_of_two(std::int64_t value) {
-  return value > 0 && std::has_single_bit(bits_of(value));
-}
-
 // Division takes some twenty cycles; by the powers of two that block sizes are, a shift does.
 void divide(Lanes& result, const Lanes& a, const Lanes& b, const Lanes& c, int count) {
   if (!a.is_uniform && b.is_uniform && is_power_of_two(b.words[0])) {

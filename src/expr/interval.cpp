@@ -70,8 +70,8 @@ Interval Interval::all(ScalarType type) {
     case ScalarType::Float:
       break;
   }
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  return floats(-kInfinity, kInfinity, true);
+  constexpr double kUnbounded = std::numeric_limits<double>::infinity();
+  return floats(-kUnbounded, kUnbounded, true);
 }
 
 Interval Interval::point(ScalarType type, std::int64_t word) {

@@ -41,6 +41,10 @@ constexpr std::int64_t wrap_abs(std::int64_t a) {
   return a < 0 ? wrap_negate(a) : a;
 }
 
+constexpr bool is_power_of_two(std::int64_t value) {
+  return value > 0 && std::has_single_bit(static_cast<std::uint64_t>(value));
+}
+
 // Towards minus infinity; 0 where b is 0.
 constexpr std::int64_t floor_div(std::int64_t a, std::int64_t b) {
   if (b == 0) {

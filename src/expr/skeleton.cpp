@@ -12,10 +12,6 @@ namespace stof::expr {
 
 namespace {
 
-bool is_power_of_two(std::int64_t value) {
-  return value > 0 && std::has_single_bit(bits_of(value));
-}
-
 // 2^n - 1, or ~(2^n - 1).
 bool is_plain_mask(std::int64_t value) {
   const std::uint64_t ones = bits_of(value < 0 ? ~value : value);

@@ -233,6 +233,7 @@ class Lowerer {
     }
     lowered_.program.kernels.push_back(spec.entry);
     lowered_.specs.push_back(std::move(spec));
+    lowered_.scopes.push_back(use.scope);
     return static_cast<int>(lowered_.specs.size()) - 1;
   }
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/device_profile.hpp"
+#include "contract/evaluate.hpp"
 #include "fusion/template_library.hpp"
 #include "graph/ir.hpp"
 #include "kernel/kernel_spec.hpp"
@@ -11,7 +12,8 @@
 namespace stof::fusion {
 
 struct Lowered {
-  std::vector<kernel::KernelSpec> specs;  // one for each of program.kernels
+  std::vector<kernel::KernelSpec> specs;        // one for each of program.kernels
+  std::vector<contract::ContractScope> scopes;  // and for which of its launches it was set
   kernel::Program program;
 };
 

@@ -28,10 +28,6 @@ namespace {
 // Where the digest covers more or other things, this changes.
 constexpr std::string_view kDigestVersion = "stof graph 1";
 
-std::size_t at(int id) {
-  return static_cast<std::size_t>(id);
-}
-
 // Numbers values, and gives the symbolic extents names of their own.
 class Numbering {
  public:

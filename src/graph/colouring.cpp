@@ -23,10 +23,6 @@ constexpr Colour kLeaf = kExtent + 2;
 constexpr Colour kSymbol = kExtent + 3;
 constexpr Colour kOutput = kExtent + 4;
 
-std::size_t at(int id) {
-  return static_cast<std::size_t>(id);
-}
-
 // Without names; an extent of several symbols is known by its bounds.
 std::string dim_label(const Dim& dim) {
   if (dim.is_static()) {

@@ -10,10 +10,6 @@ namespace stof::graph {
 
 namespace {
 
-std::size_t at(int id) {
-  return static_cast<std::size_t>(id);
-}
-
 class Parts {
  public:
   explicit Parts(const ColouredGraph& graph)

@@ -25,10 +25,6 @@ namespace stof::graph {
 
 namespace {
 
-const Value& value_at(const Ir& ir, int id) {
-  return *ir.values[static_cast<std::size_t>(id)];
-}
-
 std::string type_text(const Value& value) {
   return fmt::format("{}{}", name(value.dtype), value.shape.text());
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -99,5 +100,14 @@ struct Ir {
   std::vector<Output> outputs;
   std::map<std::string, int> captures;  // what Graph::capture handed out: name -> id of the value
 };
+
+// An id as an index.
+constexpr std::size_t at(int id) {
+  return static_cast<std::size_t>(id);
+}
+
+inline const Value& value_at(const Ir& ir, int id) {
+  return *ir.values[at(id)];
+}
 
 }  // namespace stof::graph

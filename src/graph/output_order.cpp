@@ -28,10 +28,6 @@ constexpr std::size_t kMaxSteps = std::size_t{1} << 21U;
 constexpr int kMaxDepth = 256;
 constexpr Colour kChosen = 1;
 
-std::size_t at(int id) {
-  return static_cast<std::size_t>(id);
-}
-
 // Ids that a symmetry is known to move onto each other.
 class Orbits {
  public:

@@ -11,10 +11,6 @@ namespace stof::graph {
 
 namespace {
 
-const Value& value_at(const Ir& ir, int id) {
-  return *ir.values.at(static_cast<std::size_t>(id));
-}
-
 const Operator* view_that_makes(const Ir& ir, int id) {
   const int producer = value_at(ir, id).producer;
   if (producer < 0) {

@@ -15,12 +15,12 @@ namespace stof::mask {
 namespace {
 
 // The query rows of one tile row: where they are in the lists, and how many exist.
-struct Band {
+struct TileRow {
   std::int64_t begin = 0;
   std::int64_t rows = 0;
 };
 
-Band band_of(const MaskLayout& layout, std::int64_t tile_row) {
+TileRow band_of(const MaskLayout& layout, std::int64_t tile_row) {
   const std::int64_t plane = tile_row / layout.tile_rows;
   const std::int64_t q = tile_row % layout.tile_rows * kTile;
   return {.begin = plane * layout.extent.q_len + q,
@@ -36,7 +36,7 @@ std::int64_t keys_of_tile(const MaskLayout& layout, std::int64_t col) {
 }
 
 // Full tiles are the same for every row of a band, so they cost no work per row.
-void span_full_tiles(const MaskLayout& layout, std::int64_t tile_row, const Band& band,
+void span_full_tiles(const MaskLayout& layout, std::int64_t tile_row, const TileRow& band,
                      RowSpans& spans) {
   const auto full = layout.full.row(tile_row);
   if (full.empty()) {
@@ -52,7 +52,7 @@ void span_full_tiles(const MaskLayout& layout, std::int64_t tile_row, const Band
 }
 
 void span_part_tile(std::int64_t col, const std::array<std::uint64_t, kTile>& rows,
-                    const Band& band, RowSpans& spans) {
+                    const TileRow& band, RowSpans& spans) {
   for (std::int64_t i = 0; i < band.rows; ++i) {
     if (rows[i] == 0) {
       continue;
@@ -91,7 +91,7 @@ std::vector<std::int32_t> offsets_of(const std::vector<std::int32_t>& counts) {
 
 // Rows of a band take the keys of its tiles from left to right.
 void list_keys(const MaskLayout& layout, std::int64_t tile_row, KeyRows& keys) {
-  const Band band = band_of(layout, tile_row);
+  const TileRow band = band_of(layout, tile_row);
   std::array<std::int32_t, kTile> next{};
   std::copy_n(keys.row_ptr.begin() + band.begin, band.rows, next.begin());
   std::int32_t p = layout.part.row_ptr[tile_row];
@@ -128,7 +128,7 @@ RowSpans row_spans(const MaskLayout& layout) {
                  .end = std::vector<std::int32_t>(rows),
                  .count = std::vector<std::int32_t>(rows)};
   base::parallel_for(layout.row_count(), [&](std::int64_t tile_row) {
-    const Band band = band_of(layout, tile_row);
+    const TileRow band = band_of(layout, tile_row);
     span_full_tiles(layout, tile_row, band, spans);
     for_each_part_tile(layout, tile_row, [&](std::int64_t col, const auto& bits) {
       span_part_tile(col, bits, band, spans);

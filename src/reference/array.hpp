@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -11,6 +12,8 @@
 #include "stof/dtype.hpp"
 
 namespace stof::reference {
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 using Sizes = std::vector<std::int64_t>;
 

@@ -18,8 +18,6 @@ namespace stof::reference {
 namespace {
 
 constexpr std::int64_t kQueryBlock = 64;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 struct Problem {
   const Call& call;
   mask::Extent extent;

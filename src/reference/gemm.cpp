@@ -48,15 +48,15 @@ std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-struct Block {
+struct BlockSize {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
   std::int64_t depth = 0;
 };
 
 // Adds the product of packed panels to a block of c.
-void add_product(const MicroKernel& kernel, const Block& block, const double* a, const double* b,
-                 double* c, std::int64_t c_stride) {
+void add_product(const MicroKernel& kernel, const BlockSize& block, const double* a,
+                 const double* b, double* c, std::int64_t c_stride) {
   std::array<double, kMaxTileElements> tile;
   for (std::int64_t column = 0; column < block.columns; column += kernel.columns) {
     const std::int64_t columns = std::min<std::int64_t>(kernel.columns, block.columns - column);
@@ -93,8 +93,8 @@ void multiply(const MatrixView& a, const MatrixView& b, const GemmExtents& exten
   std::vector<double> b_panels(static_cast<std::size_t>(column_block * depth_block));
   for (std::int64_t column = 0; column < extents.n; column += column_block) {
     for (std::int64_t k = 0; k < extents.k; k += depth_block) {
-      Block block{.columns = std::min(column_block, extents.n - column),
-                  .depth = std::min(depth_block, extents.k - k)};
+      BlockSize block{.columns = std::min(column_block, extents.n - column),
+                      .depth = std::min(depth_block, extents.k - k)};
       const MatrixView b_block = b.from(k, column);
       pack({b_block.elements, b.column_stride, b.row_stride}, block.columns, block.depth,
            kernel.columns, b_panels.data());

@@ -15,8 +15,6 @@ namespace {
 
 using graph::OpKind;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 // Calls body(row index, row of x, row of the result) for each row of the first input.
 template <typename Body>
 std::vector<double> map_rows(const Call& call, Body body) {

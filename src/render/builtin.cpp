@@ -63,9 +63,9 @@ void bind_named(BuiltinCall& call, const Builtin& builtin, const Signature& sign
   place = std::move(argument.second);
 }
 
-class Function final : public Object {
+class BuiltinFunction final : public Object {
  public:
-  explicit Function(const Builtin& builtin) : builtin_(builtin) {}
+  explicit BuiltinFunction(const Builtin& builtin) : builtin_(builtin) {}
 
   std::string_view type_name() const override { return "function"; }
   bool is_callable() const override { return true; }
@@ -132,7 +132,7 @@ const Builtin* find_test(std::string_view name) {
 }
 
 Value make_function(const Builtin& builtin) {
-  return Value(std::shared_ptr<Object>(std::make_shared<Function>(builtin)));
+  return Value(std::shared_ptr<Object>(std::make_shared<BuiltinFunction>(builtin)));
 }
 
 std::int64_t integer_argument(const Value& value, std::string_view name) {

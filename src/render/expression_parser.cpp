@@ -11,10 +11,6 @@ namespace stof::render {
 
 namespace {
 
-ExpressionPtr boxed(Expression expression) {
-  return std::make_unique<Expression>(std::move(expression));
-}
-
 int depth_of(const ExpressionPtr& expression) {
   return expression == nullptr ? 0 : expression->depth;
 }

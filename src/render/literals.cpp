@@ -11,13 +11,6 @@ namespace stof::render {
 
 namespace {
 
-int digit_value(char c) {
-  if (is_digit(c)) {
-    return c - '0';
-  }
-  return is_letter(c) ? (c | 0x20) - 'a' + 10 : 99;
-}
-
 // The size of digits with single underscores between them, from `at` on; also before the first one
 // where `may_lead` says so.
 std::size_t digits_size(std::string_view text, std::size_t at, int base, bool may_lead) {

@@ -36,13 +36,6 @@ void add_point(std::string& text) {
   }
 }
 
-int digit_value(char c) {
-  if (is_digit(c)) {
-    return c - '0';
-  }
-  return is_letter(c) ? (c | 0x20) - 'a' + 10 : 99;
-}
-
 // Removes single underscores between digits; false for any other underscore.
 bool remove_underscores(std::string& digits) {
   if (digits.empty() || digits.front() == '_' || digits.back() == '_' ||

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "render/ast.hpp"
@@ -12,6 +13,10 @@
 #include "render/parsed_template.hpp"
 
 namespace stof::render {
+
+inline ExpressionPtr boxed(Expression expression) {
+  return std::make_unique<Expression>(std::move(expression));
+}
 
 inline constexpr int kMaxExpressionDepth = 150;
 inline constexpr int kMaxStatementDepth = 60;

@@ -10,10 +10,6 @@ namespace stof::render {
 
 namespace {
 
-ExpressionPtr boxed(Expression expression) {
-  return std::make_unique<Expression>(std::move(expression));
-}
-
 bool is_literal_name(std::string_view name) {
   return name == "true" || name == "True" || name == "false" || name == "False" || name == "none" ||
          name == "None";

@@ -181,6 +181,13 @@ bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
+int digit_value(char c) {
+  if (is_digit(c)) {
+    return c - '0';
+  }
+  return is_letter(c) ? (c | 0x20) - 'a' + 10 : 99;
+}
+
 std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends) {
   std::vector<std::string_view> lines;
   std::size_t begin = 0;

@@ -37,6 +37,9 @@ std::string to_lower(std::string_view text);
 std::string to_upper(std::string_view text);
 std::string capitalize(std::string_view text);
 bool is_digit(char c);
+
+// Of a digit in a base up to 36; 99 where it is none.
+int digit_value(char c);
 bool is_letter(char c);
 
 // Lines as str.splitlines sees them, without their ends unless asked for.

@@ -100,10 +100,10 @@ TEST_CASE_TEMPLATE("halfway goes to the even neighbour, and any other value to t
 TEST_CASE_TEMPLATE("far outside the range are infinity and zero, with their sign", Format,
                    HalfFormat, BFloatFormat) {
   using Type = typename Format::Type;
-  constexpr double kMax = std::numeric_limits<double>::max();
+  constexpr double kLargest = std::numeric_limits<double>::max();
   constexpr double kTiny = std::numeric_limits<double>::denorm_min();
-  CHECK(Type::from(kMax).bits == Format::kInfinity);
-  CHECK(Type::from(-kMax).bits == (Format::kInfinity | 0x8000));
+  CHECK(Type::from(kLargest).bits == Format::kInfinity);
+  CHECK(Type::from(-kLargest).bits == (Format::kInfinity | 0x8000));
   CHECK(Type::from(INFINITY).bits == Format::kInfinity);
   CHECK(Type::from(kTiny).bits == 0);
   CHECK(Type::from(-kTiny).bits == 0x8000);

@@ -25,6 +25,7 @@ namespace {
 
 struct Kernel {
   kernel::KernelSpec spec;
+  contract::ContractScope scope;
   base::GpuTarget target;
 
   std::string text() const {
@@ -43,15 +44,41 @@ class Kernels {
   void add(const Graph& graph, const base::DeviceProfile& device) {
     const auto lowered =
         fusion::lower(graph::normalise_but_attention(graph.ir()), templates_, device);
-    for (const kernel::KernelSpec& spec : lowered.specs) {
+    for (std::size_t i = 0; i < lowered.specs.size(); ++i) {
+      const kernel::KernelSpec& spec = lowered.specs[i];
       const base::GpuTarget target = base::parse_gpu_target(device.target);
       if (seen_.insert(spec.file + target.text() + spec.variables.dump()).second) {
-        kernels_.push_back({spec, target});
+        kernels_.push_back({spec, lowered.scopes[i], target});
       }
     }
   }
 
+  const contract::TemplateContract& contract_of(const Kernel& kernel) const {
+    return std::find_if(templates_.begin(), templates_.end(),
+                        [&](const auto& one) { return one.file == kernel.spec.file; })
+        ->contract;
+  }
+
   const std::vector<Kernel>& all() const { return kernels_; }
+
+  // For each template and target the settings of its first `uses` kernels between which every
+  // parameter takes the least and the greatest value that the restrictions allow there.
+  std::vector<Kernel> at_corners(std::size_t uses) const {
+    std::map<std::string, std::size_t> taken;
+    std::vector<Kernel> result;
+    for (const Kernel& kernel : kernels_) {
+      if (taken[kernel.spec.file + kernel.target.text()]++ < uses) {
+        for (const kernel::KernelConfig& config :
+             corners(contract::allowed_configs(contract_of(kernel), kernel.scope))) {
+          result.push_back(kernel);
+          for (const auto& [name, value] : config) {
+            result.back().spec.variables["param"][name] = value;
+          }
+        }
+      }
+    }
+    return result;
+  }
 
   // What is wrong with them, a line each.
   std::string faults(const std::vector<Kernel>& kernels) const {
@@ -81,6 +108,39 @@ class Kernels {
   }
 
  private:
+  // Few of them that together hold the least and the greatest value of each parameter: again and
+  // again the one that holds the most of those that are missing.
+  static std::vector<kernel::KernelConfig> corners(std::vector<kernel::KernelConfig> configs) {
+    std::map<std::string, std::set<std::int64_t>> missing;
+    for (const kernel::KernelConfig& config : configs) {
+      for (const auto& [name, value] : config) {
+        missing[name].insert(value);
+      }
+    }
+    for (auto& [name, values] : missing) {
+      values = {*values.begin(), *values.rbegin()};
+    }
+    const auto found = [&](const kernel::KernelConfig& config) {
+      return std::count_if(config.begin(), config.end(), [&](const auto& one) {
+        return missing[one.first].contains(one.second);
+      });
+    };
+    std::vector<kernel::KernelConfig> result;
+    while (!configs.empty()) {
+      const auto best =
+          std::max_element(configs.begin(), configs.end(),
+                           [&](const auto& a, const auto& b) { return found(a) < found(b); });
+      if (found(*best) == 0) {
+        break;
+      }
+      result.push_back(*best);
+      for (const auto& [name, value] : *best) {
+        missing[name].erase(value);
+      }
+    }
+    return result;
+  }
+
   std::shared_ptr<const render::TemplateStore> store_;
   fusion::TemplateLibrary templates_;
   std::set<std::string> seen_;
@@ -112,6 +172,16 @@ TEST_CASE("every template takes part in a case") {
   for (const fusion::KernelTemplate& one : kernels.templates()) {
     CHECK_MESSAGE(used.contains(one.file), one.file, " is never chosen");
   }
+}
+
+TEST_CASE("every template compiles at the corners of its parameters") {
+  Kernels kernels;
+  for (const char* device : kDevices) {
+    add_cases(kernels, base::shipped_profile(device));
+  }
+  const std::vector<Kernel> corners = kernels.at_corners(1);
+  CHECK(corners.size() > 2 * kernels.templates().size());
+  CHECK(kernels.faults(corners) == "");
 }
 
 TEST_CASE("what is chosen compiles for every kind of GPU, without spills or lost speed") {

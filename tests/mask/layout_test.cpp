@@ -16,6 +16,8 @@ using mask::MaskLayout;
 
 namespace {
 
+using Indices = std::vector<std::int32_t>;
+
 constexpr int kEmpty = 0;
 constexpr int kFull = 1;
 constexpr int kPart = 2;
@@ -144,7 +146,6 @@ TEST_CASE("the example of the paper, figure 6") {
   const MaskLayout layout = build_layout(
       Mask::dense({.data = keep.data(), .dtype = DType::Bool, .shape = {256, 256}, .strides = {}}),
       {.q_len = 256, .kv_len = 256});
-  using Indices = std::vector<std::int32_t>;
   CHECK(layout.load.row_ptr == Indices{0, 3, 6, 10, 13});
   CHECK(layout.load.col_idx == Indices{0, 1, 3, 0, 1, 2, 0, 1, 2, 3, 0, 2, 3});
   CHECK(layout.full.row_ptr == Indices{0, 1, 3, 5, 7});

@@ -6,7 +6,11 @@
 
 using namespace stof;
 
+namespace {
+
 using Indices = std::vector<std::int32_t>;
+
+}  // namespace
 
 TEST_CASE("rows with most entries come first, equal ones in their order, empty ones too") {
   CHECK(mask::longest_first(Indices{0, 2, 2, 5, 7, 8, 8}) == Indices{2, 0, 3, 4, 1, 5});

@@ -64,7 +64,7 @@ TEST_CASE("models of real sizes can be built") {
   CHECK(models::bert(models::kBertLarge, {.sequence = 512}).ir().outputs.size() == 1);
   CHECK(models::gpt2(models::kGpt2Medium, {.sequence = 1024}).ir().outputs.size() == 1);
   CHECK(models::llama(models::kLlama7B, {.sequence = 4096}).ir().outputs.size() == 1);
-  CHECK(models::llama(models::kLlama3_8B, {.sequence = 4096}).ir().outputs.size() == 1);
+  CHECK(models::llama(models::kLlama3Of8B, {.sequence = 4096}).ir().outputs.size() == 1);
   CHECK(models::t5(models::kFlanT5Base, {.sequence = 512}).ir().outputs.size() == 1);
   CHECK(models::vit(models::kVitLarge, {}).ir().outputs.size() == 1);
   CHECK(models::kVitBase.tokens() == 197);
