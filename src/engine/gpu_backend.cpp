@@ -10,6 +10,7 @@
 #include "base/environment.hpp"
 #include "base/gpu_target.hpp"
 #include "cuda/read_device_profile.hpp"
+#include "execute/arena.hpp"
 #include "stof/error.hpp"
 
 namespace stof::engine {
@@ -155,6 +156,7 @@ GpuCode GpuBackend::compile(const graph::Ir& ir) const {
                                 lowered.specs.size())});
   GpuCode code;
   code.program = std::move(lowered.program);
+  code.workspace_bytes = execute::lay_out_arena(code.program).size_bytes;
   for (const kernel::KernelSpec& spec : lowered.specs) {
     code.templates.push_back(spec.file);
   }
