@@ -10,6 +10,7 @@
 #include "base/environment.hpp"
 #include "base/gpu_target.hpp"
 #include "cuda/read_device_profile.hpp"
+#include "engine/gpu_layouts.hpp"
 #include "execute/arena.hpp"
 #include "stof/error.hpp"
 
@@ -147,7 +148,13 @@ GpuCode GpuBackend::compile(const graph::Ir& ir) const {
     throw CancelledError("build: cancelled");
   }
   const auto start = std::chrono::steady_clock::now();
-  fusion::Lowered lowered = fusion::lower(ir, templates_, profile_);
+  fusion::BuildLayout build_layout;
+  if (device_) {
+    build_layout = [device = *device_](const Mask& mask, const mask::Extent& extent) {
+      return engine::build_layout(device, mask, extent);
+    };
+  }
+  fusion::Lowered lowered = fusion::lower(ir, templates_, profile_, build_layout);
   const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
   report({.stage = "lower",
           .name = ir.name,

@@ -31,12 +31,14 @@ using kernel::Location;
 
 class Lowerer {
  public:
-  Lowerer(const graph::Ir& ir, const TemplateLibrary& templates, const base::DeviceProfile& device)
+  Lowerer(const graph::Ir& ir, const TemplateLibrary& templates, const base::DeviceProfile& device,
+          BuildLayout build_layout)
       : ir_(ir),
         device_(device),
         readers_(ir),
         groups_(make_groups(ir, templates)),
         copies_(copy_candidates(templates)),
+        masks_(std::move(build_layout)),
         placement_(ir),
         memory_(ir, placement_, lowered_.program),
         layouts_(placement_, memory_, lowered_.program) {}
@@ -355,9 +357,12 @@ class Lowerer {
 }  // namespace
 
 Lowered lower(const graph::Ir& ir, const TemplateLibrary& templates,
-              const base::DeviceProfile& device) {
+              const base::DeviceProfile& device, const BuildLayout& build_layout) {
   const graph::Ir prepared = with_kv_lengths(ir);
-  return Lowerer(prepared, templates, device).run();
+  const auto build_on_host = [](const Mask& mask, const mask::Extent& extent) {
+    return mask::build_layout(mask, extent);
+  };
+  return Lowerer(prepared, templates, device, build_layout ? build_layout : build_on_host).run();
 }
 
 }  // namespace stof::fusion
