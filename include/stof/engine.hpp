@@ -100,8 +100,14 @@ class Execution {
   // GraphError.
   void set(const std::string& name, const TensorView& view);
   // Runs: on the GPU one launch of a CUDA graph, or its kernels where the stream is being captured.
-  // The reference backend has finished when this returns, and ignores the stream.
+  // The reference backend has finished when this returns, and ignores the stream. Throws as
+  // synchronize what is known by then of earlier launches.
   void launch(CUstream_st* stream = nullptr);
+  // Waits until the stream has done all that it was given. Throws GraphError where a launch met a
+  // mask_input whose values are out of range, or which has more part tiles than max_part_tiles:
+  // outputs of that launch are as if nothing could be seen. On the reference backend launch itself
+  // throws.
+  void synchronize(CUstream_st* stream = nullptr);
 
  private:
   std::unique_ptr<engine::ExecutionData> data_;

@@ -95,9 +95,16 @@ void Execution::set(const std::string& name, const TensorView& view) {
 
 void Execution::launch(CUstream_st* stream) {
   if (data_->gpu) {
+    data_->gpu->check();
     data_->gpu->launch(stream);
   } else {
     launch_reference(*data_);
+  }
+}
+
+void Execution::synchronize(CUstream_st* stream) {
+  if (data_->gpu) {
+    data_->gpu->synchronize(stream);
   }
 }
 

@@ -10,6 +10,8 @@
 #include "base/environment.hpp"
 #include "base/gpu_target.hpp"
 #include "cuda/read_device_profile.hpp"
+#include "engine/gpu_layouts.hpp"
+#include "execute/arena.hpp"
 #include "stof/error.hpp"
 
 namespace stof::engine {
@@ -146,7 +148,13 @@ GpuCode GpuBackend::compile(const graph::Ir& ir) const {
     throw CancelledError("build: cancelled");
   }
   const auto start = std::chrono::steady_clock::now();
-  fusion::Lowered lowered = fusion::lower(ir, templates_, profile_);
+  fusion::BuildLayout build_layout;
+  if (device_) {
+    build_layout = [device = *device_](const Mask& mask, const mask::Extent& extent) {
+      return engine::build_layout(device, mask, extent);
+    };
+  }
+  fusion::Lowered lowered = fusion::lower(ir, templates_, profile_, build_layout);
   const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
   report({.stage = "lower",
           .name = ir.name,
@@ -155,6 +163,7 @@ GpuCode GpuBackend::compile(const graph::Ir& ir) const {
                                 lowered.specs.size())});
   GpuCode code;
   code.program = std::move(lowered.program);
+  code.workspace_bytes = execute::lay_out_arena(code.program).size_bytes;
   for (const kernel::KernelSpec& spec : lowered.specs) {
     code.templates.push_back(spec.file);
   }

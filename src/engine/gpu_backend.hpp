@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -26,6 +27,7 @@ struct GpuCode {
   kernel::Program program;
   std::vector<std::string> templates;  // of the kernels
   std::vector<jit::Kernel> kernels;
+  std::int64_t workspace_bytes = 0;
 };
 
 // What the plans of one engine share: a GPU or a target, templates, cache and compiler. Safe to use

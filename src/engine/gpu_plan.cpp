@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "execute/arena.hpp"
+#include "execute/bound_layout.hpp"
 #include "graph/bind_dims.hpp"
 
 namespace stof::engine {
@@ -36,6 +36,14 @@ std::string describe_launch(const GpuCode& code, const kernel::LaunchRecord& lau
       launch.label, code.templates[kernel], extents(launch.grid), extents(launch.block),
       extents(launch.cluster), resources.shared_bytes, launch.shared_bytes, resources.registers,
       resources.spill_store_bytes, launch.is_programmatic ? ", programmatic" : "");
+}
+
+std::string describe_layout(const GpuCode& code, const kernel::LayoutBuild& build) {
+  return fmt::format(
+      "layout of '{}': built on each run ahead of {}, {} part tiles, {} bytes", build.name,
+      code.program.launches[static_cast<std::size_t>(build.first_launch)].label,
+      build.max_part_tiles == 0 ? "any number of" : fmt::format("at most {}", build.max_part_tiles),
+      execute::run_time_layout(build).workspace_bytes());
 }
 
 }  // namespace
@@ -86,18 +94,21 @@ std::shared_ptr<const DeviceProgram> GpuPlan::load(const DimValues& dims) const 
 }
 
 std::int64_t GpuPlan::workspace_bytes(const DimValues& dims) const {
-  return execute::lay_out_arena(code(dims)->program.arena).size_bytes;
+  return code(dims)->workspace_bytes;
 }
 
 std::string GpuPlan::explain(const DimValues& dims) const {
   const DimValues& used = dims.empty() ? largest_dims() : dims;
   const std::shared_ptr<const GpuCode> code = this->code(used);
-  std::string text = fmt::format(
-      "gpu backend, {} as {}\n{} launches of {} kernels, workspace {} bytes\n",
-      backend_->profile().name, backend_->profile().target, code->program.launches.size(),
-      code->kernels.size(), execute::lay_out_arena(code->program.arena).size_bytes);
+  std::string text =
+      fmt::format("gpu backend, {} as {}\n{} launches of {} kernels, workspace {} bytes\n",
+                  backend_->profile().name, backend_->profile().target,
+                  code->program.launches.size(), code->kernels.size(), code->workspace_bytes);
   for (const auto& [name, value] : used) {
     text += fmt::format("{} = {}\n", name, value);
+  }
+  for (const kernel::LayoutBuild& build : code->program.layouts) {
+    text += describe_layout(*code, build) + "\n";
   }
   for (const kernel::LaunchRecord& launch : code->program.launches) {
     text += describe_launch(*code, launch) + "\n";

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/check.hpp"
+#include "execute/bound_layout.hpp"
 
 namespace stof::execute {
 
@@ -83,6 +84,17 @@ ArenaLayout lay_out_arena(std::span<const ArenaBuffer> buffers) {
     placed.push_back(index);
   }
   return layout;
+}
+
+ArenaLayout lay_out_arena(const kernel::Program& program) {
+  std::vector<ArenaBuffer> buffers = program.arena;
+  for (const kernel::LayoutBuild& build : program.layouts) {
+    buffers.push_back(
+        {.size_bytes = static_cast<std::int64_t>(run_time_layout(build).workspace_bytes()),
+         .first_launch = build.first_launch,
+         .last_launch = build.last_launch});
+  }
+  return lay_out_arena(buffers);
 }
 
 }  // namespace stof::execute

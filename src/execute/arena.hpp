@@ -22,4 +22,8 @@ inline constexpr std::int64_t kArenaAlignment = 256;
 // Memory Management for Deep Neural Net Inference", 2020). Equal input, equal layout.
 ArenaLayout lay_out_arena(std::span<const kernel::ArenaBuffer> buffers);
 
+// That of the buffers of a program, followed by a piece for each layout that it builds. Throws
+// GraphError where 32 bits do not count the entries of one.
+ArenaLayout lay_out_arena(const kernel::Program& program);
+
 }  // namespace stof::execute

@@ -15,7 +15,8 @@ using ArgumentSlot = std::uint64_t;
 
 inline bool is_pointer(const kernel::LaunchArgument& argument) {
   return std::holds_alternative<std::nullptr_t>(argument) ||
-         std::holds_alternative<kernel::Location>(argument);
+         std::holds_alternative<kernel::Location>(argument) ||
+         std::holds_alternative<kernel::LayoutArray>(argument);
 }
 
 inline std::size_t argument_bytes(const kernel::LaunchArgument& argument) {

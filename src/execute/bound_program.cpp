@@ -41,17 +41,33 @@ std::byte* advance(void* pointer, std::int64_t offset_bytes) {
 
 BoundProgram::BoundProgram(std::shared_ptr<const DeviceProgram> program, const Pointers& pointers,
                            void* workspace)
-    : program_(std::move(program)), workspace_(static_cast<std::byte*>(workspace)) {
+    : program_(std::move(program)),
+      workspace_(static_cast<std::byte*>(workspace)),
+      tensors_({std::vector<void*>(pointers.inputs.begin(), pointers.inputs.end()),
+                std::vector<void*>(pointers.outputs.begin(), pointers.outputs.end()),
+                std::vector<void*>(pointers.weights.begin(), pointers.weights.end())}) {
   const cuda::DeviceScope scope(program_->device());
   make_workspace();
-  make_slots(pointers);
+  make_layouts();
+  make_slots();
   make_launches();
-  set_slots(MemorySpace::Input, pointers.inputs);
-  set_slots(MemorySpace::Output, pointers.outputs);
-  set_slots(MemorySpace::Weight, pointers.weights);
   if (!launches_.empty()) {
     graph_.emplace(launches_);
   }
+}
+
+std::byte* BoundProgram::address(const Location& location) const {
+  const auto index = static_cast<std::size_t>(location.index);
+  if (location.space == MemorySpace::Constant) {
+    return program_->constant(location.index) + location.offset_bytes;
+  }
+  if (location.space == MemorySpace::Arena) {
+    return workspace_ + program_->arena().offsets[index] + location.offset_bytes;
+  }
+  const std::vector<void*>& tensors = tensors_.at(static_cast<std::size_t>(location.space));
+  STOF_CHECK(index < tensors.size())
+      << "program: it reads tensor " << index << " of " << tensors.size();
+  return advance(tensors[index], location.offset_bytes);
 }
 
 void BoundProgram::make_workspace() {
@@ -68,38 +84,50 @@ void BoundProgram::make_workspace() {
   }
 }
 
-void BoundProgram::make_slots(const Pointers& pointers) {
-  uses_[0].resize(pointers.inputs.size());
-  uses_[1].resize(pointers.outputs.size());
-  uses_[2].resize(pointers.weights.size());
-  for (std::size_t launch = 0; launch < program_->launches().size(); ++launch) {
-    for (const LaunchArgument& argument : program_->launches()[launch].arguments) {
+void BoundProgram::make_layouts() {
+  for (std::size_t i = 0; i < program_->layouts().size(); ++i) {
+    builds_.push_back(
+        {.layout = std::make_unique<BoundLayout>(
+             program_->layouts()[i], [this](const Location& location) { return address(location); },
+             workspace_ + program_->layout_offset(i))});
+  }
+}
+
+// Layouts come ahead of the first launch that reads them.
+void BoundProgram::make_slots() {
+  for (std::size_t space = 0; space < uses_.size(); ++space) {
+    uses_[space].resize(tensors_[space].size());
+  }
+  std::size_t launch = 0;
+  auto build = builds_.begin();
+  auto layout = program_->layouts().begin();
+  for (std::size_t i = 0; i < program_->launches().size(); ++i, ++launch) {
+    for (; build != builds_.end() && std::cmp_equal(layout->first_launch, i); ++build, ++layout) {
+      build->first = launch;
+      launch += build->layout->launches().all().size();
+    }
+    for (const LaunchArgument& argument : program_->launches()[i].arguments) {
       if (const auto* location = std::get_if<Location>(&argument)) {
         add_pointer(*location, launch);
+      } else if (const auto* array = std::get_if<kernel::LayoutArray>(&argument)) {
+        const BoundLayout& of = *builds_[static_cast<std::size_t>(array->layout)].layout;
+        slots_.push_back(to_slot(of.array(*array)));
       } else {
         slots_.push_back(to_slot(argument));
       }
     }
   }
+  STOF_CHECK(build == builds_.end()) << "program: layouts are not in order of their launches";
 }
 
 void BoundProgram::add_pointer(const Location& location, std::size_t launch) {
-  if (location.space == MemorySpace::Constant) {
-    slots_.push_back(to_slot(program_->constant(location.index) + location.offset_bytes));
-    return;
+  const std::byte* const pointer = address(location);
+  if (location.space != MemorySpace::Constant && location.space != MemorySpace::Arena) {
+    uses_.at(static_cast<std::size_t>(location.space))[static_cast<std::size_t>(location.index)]
+        .push_back(
+            {.launch = launch, .slot = slots_.size(), .offset_bytes = location.offset_bytes});
   }
-  const auto index = static_cast<std::size_t>(location.index);
-  if (location.space == MemorySpace::Arena) {
-    slots_.push_back(
-        to_slot(workspace_ + program_->arena().offsets[index] + location.offset_bytes));
-    return;
-  }
-  Uses& uses = uses_.at(static_cast<std::size_t>(location.space));
-  STOF_CHECK(index < uses.size()) << "program: launch " << launch << " reads tensor " << index
-                                  << " of " << uses.size();
-  uses[index].push_back(
-      {.launch = launch, .slot = slots_.size(), .offset_bytes = location.offset_bytes});
-  slots_.push_back(0);
+  slots_.push_back(to_slot(pointer));
 }
 
 void BoundProgram::make_launches() {
@@ -108,7 +136,14 @@ void BoundProgram::make_launches() {
     arguments_.push_back(&slot);
   }
   std::span<void* const> rest = arguments_;
+  auto build = builds_.begin();
   for (const LaunchRecord& record : program_->launches()) {
+    for (; build != builds_.end() && build->first == launches_.size(); ++build) {
+      for (const cuda::KernelLaunch& launch : build->layout->launches().all()) {
+        launch.kernel.load();
+        launches_.push_back(launch);
+      }
+    }
     launches_.push_back({.kernel = program_->kernel(record.kernel),
                          .config = config_of(record),
                          .arguments = rest.first(record.arguments.size())});
@@ -116,26 +151,48 @@ void BoundProgram::make_launches() {
   }
 }
 
-void BoundProgram::set_slots(MemorySpace space, std::span<void* const> pointers) {
-  for (std::size_t i = 0; i < pointers.size(); ++i) {
-    for (const Use& use : uses_.at(static_cast<std::size_t>(space))[i]) {
-      slots_[use.slot] = to_slot(advance(pointers[i], use.offset_bytes));
-    }
-  }
+void BoundProgram::set_arguments(std::size_t launch) {
+  graph_->set_arguments(launch, launches_[launch]);
 }
 
 void BoundProgram::set(MemorySpace space, int index, void* pointer) {
   const cuda::DeviceScope scope(program_->device());
-  const std::vector<Use>& uses =
-      uses_.at(static_cast<std::size_t>(space)).at(static_cast<std::size_t>(index));
+  const auto place = static_cast<std::size_t>(index);
+  tensors_.at(static_cast<std::size_t>(space)).at(place) = pointer;
+  const std::vector<Use>& uses = uses_.at(static_cast<std::size_t>(space)).at(place);
   for (const Use& use : uses) {
     slots_[use.slot] = to_slot(advance(pointer, use.offset_bytes));
   }
   for (std::size_t i = 0; i < uses.size(); ++i) {
-    const std::size_t launch = uses[i].launch;
-    if (i == 0 || uses[i - 1].launch != launch) {
-      graph_->set_arguments(launch, launches_[launch]);
+    if (i == 0 || uses[i - 1].launch != uses[i].launch) {
+      set_arguments(uses[i].launch);
     }
+  }
+  for (const Build& build : builds_) {
+    if (build.layout->reads(space, index)) {
+      set_layout(build);
+    }
+  }
+}
+
+void BoundProgram::set_layout(const Build& build) {
+  build.layout->set([this](const Location& location) { return address(location); });
+  std::size_t launch = build.first;
+  for (const cuda::KernelLaunch& again : build.layout->launches().all()) {
+    launches_[launch] = again;
+    set_arguments(launch++);
+  }
+}
+
+void BoundProgram::synchronize(cudaStream_t stream) const {
+  const cuda::DeviceScope scope(program_->device());
+  STOF_CUDA(cudaStreamSynchronize(stream));
+  check();
+}
+
+void BoundProgram::check() const {
+  for (const Build& build : builds_) {
+    build.layout->check();
   }
 }
 

@@ -12,6 +12,7 @@
 #include "cuda/device_array.hpp"
 #include "cuda/kernel_graph.hpp"
 #include "execute/argument.hpp"
+#include "execute/bound_layout.hpp"
 #include "execute/device_program.hpp"
 
 namespace stof::execute {
@@ -40,28 +41,44 @@ class BoundProgram {
   // allocated.
   void launch(cudaStream_t stream) const;
 
+  // Throws GraphError where the data of a mask was wrong, or more than there is room for, in a
+  // launch that has ended; once for each.
+  void check() const;
+  // Waits for the stream, then checks.
+  void synchronize(cudaStream_t stream) const;
+
   const DeviceProgram& program() const { return *program_; }
 
  private:
   // An argument that is a pointer into a tensor.
   struct Use {
-    std::size_t launch = 0;
+    std::size_t launch = 0;  // of launches_
     std::size_t slot = 0;
     std::int64_t offset_bytes = 0;
   };
   using Uses = std::vector<std::vector<Use>>;  // by index, in order of launch
+  // Those of launches_ that build a layout.
+  struct Build {
+    std::unique_ptr<BoundLayout> layout;
+    std::size_t first = 0;
+  };
 
+  std::byte* address(const kernel::Location& location) const;
   void make_workspace();
-  void make_slots(const Pointers& pointers);
+  void make_layouts();
+  void make_slots();
   void add_pointer(const kernel::Location& location, std::size_t launch);
   void make_launches();
-  void set_slots(kernel::MemorySpace space, std::span<void* const> pointers);
+  void set_arguments(std::size_t launch);
+  void set_layout(const Build& build);
 
   std::shared_ptr<const DeviceProgram> program_;
   std::optional<cuda::DeviceArray<std::byte>> own_workspace_;
   std::byte* workspace_ = nullptr;
-  std::vector<ArgumentSlot> slots_;  // of all launches
-  std::vector<void*> arguments_;     // one a slot, pointing to it
+  std::array<std::vector<void*>, 3> tensors_;  // inputs, outputs and weights
+  std::vector<Build> builds_;                  // as the program has its layouts
+  std::vector<ArgumentSlot> slots_;            // of all launches of the program
+  std::vector<void*> arguments_;               // one a slot, pointing to it
   std::vector<cuda::KernelLaunch> launches_;
   std::array<Uses, 3> uses_;  // of inputs, outputs and weights
   std::optional<cuda::KernelGraph> graph_;

@@ -30,6 +30,10 @@ bool is_index(std::int64_t index, std::size_t count) {
 
 void check_argument(const Program& program, const LaunchRecord& launch,
                     const LaunchArgument& argument) {
+  if (const auto* array = std::get_if<kernel::LayoutArray>(&argument)) {
+    STOF_CHECK(is_index(array->layout, program.layouts.size()))
+        << "program: launch '" << launch.label << "' reads layout " << array->layout;
+  }
   const auto* location = std::get_if<Location>(&argument);
   if (location == nullptr) {
     return;
@@ -116,7 +120,7 @@ DeviceProgram::DeviceProgram(int device, Program program,
                              std::span<const std::span<const std::byte>> cubins)
     : device_(device),
       program_(checked(std::move(program))),
-      arena_(lay_out_arena(program_.arena)),
+      arena_(lay_out_arena(program_)),
       constant_offsets_(place_constants(program_.constants)),
       constants_(upload(device, program_.constants, constant_offsets_)) {
   program_.constants.clear();

@@ -23,7 +23,12 @@ class DeviceProgram {
 
   int device() const { return device_; }
   const std::vector<kernel::LaunchRecord>& launches() const { return program_.launches; }
+  const std::vector<kernel::LayoutBuild>& layouts() const { return program_.layouts; }
   const ArenaLayout& arena() const { return arena_; }
+  // Where the piece of the arena for a layout starts.
+  std::int64_t layout_offset(std::size_t index) const {
+    return arena_.offsets[program_.arena.size() + index];
+  }
 
   cuda::Kernel kernel(int index) const { return kernels_[static_cast<std::size_t>(index)]; }
   std::byte* constant(int index) const {

@@ -14,6 +14,7 @@
 #include "fusion/group.hpp"
 #include "fusion/memory.hpp"
 #include "fusion/placement.hpp"
+#include "fusion/run_time_masks.hpp"
 #include "fusion/use.hpp"
 #include "fusion/variables.hpp"
 #include "graph/op_info.hpp"
@@ -30,14 +31,17 @@ using kernel::Location;
 
 class Lowerer {
  public:
-  Lowerer(const graph::Ir& ir, const TemplateLibrary& templates, const base::DeviceProfile& device)
+  Lowerer(const graph::Ir& ir, const TemplateLibrary& templates, const base::DeviceProfile& device,
+          BuildLayout build_layout)
       : ir_(ir),
         device_(device),
         readers_(ir),
         groups_(make_groups(ir, templates)),
         copies_(copy_candidates(templates)),
+        masks_(std::move(build_layout)),
         placement_(ir),
-        memory_(ir, placement_, lowered_.program) {}
+        memory_(ir, placement_, lowered_.program),
+        layouts_(placement_, memory_, lowered_.program) {}
 
   Lowered run() {
     for (const Group& group : groups_) {
@@ -69,6 +73,11 @@ class Lowerer {
     std::optional<AttentionMask> mask;
     if (op_of(group).kind == OpKind::Attention) {
       mask.emplace(make_attention_mask(ir_, op_of(group), placement_, masks_));
+      if (mask->run_time) {
+        for (const int value : mask->run_time->data) {
+          pack(value);
+        }
+      }
     }
     const AttentionMask* const mask_or_null = mask ? &*mask : nullptr;
     std::string misfits;
@@ -116,8 +125,11 @@ class Lowerer {
       if (mask != nullptr) {
         use.scope.mask_batch = mask->features().mask_batch;
         use.scope.mask_heads = mask->features().mask_heads;
-        if (!mask->arrays->has_key_rows() && reads_key_rows(use) && use.misfit.empty()) {
-          use.misfit = "the keys of a row are known at run time only";
+        if (!mask->has_key_rows() && reads_key_rows(use) && use.misfit.empty()) {
+          use.misfit = mask->run_time
+                           ? fmt::format("{} keys could be seen, more than lists have room for",
+                                         mask->run_time->build.max_keys)
+                           : "the keys of a row are known at run time only";
         }
       }
       if (configure(use, mask, misfits)) {
@@ -306,8 +318,9 @@ class Lowerer {
 
   LaunchArgument mask_argument(const AttentionMask& mask, const std::string& name, const Use& use) {
     const auto tile_q = use.scope.config.find("tile_q");
-    return constant(
-        mask.arrays->array(name, tile_q == use.scope.config.end() ? mask::kTile : tile_q->second));
+    const std::int64_t queries = tile_q == use.scope.config.end() ? mask::kTile : tile_q->second;
+    return mask.run_time ? layouts_.array(*mask.run_time, name, queries, launch_number())
+                         : constant(mask.arrays->array(name, queries));
   }
 
   static LaunchArgument scalar(const expr::Value& value, bool is_wide) {
@@ -338,14 +351,19 @@ class Lowerer {
   MaskArraysByMask masks_;
   Placement placement_;
   Memory memory_;
+  LayoutBuilds layouts_;
   int output_ = -1;  // that kOutputRoot stands for
 };
 
 }  // namespace
 
 Lowered lower(const graph::Ir& ir, const TemplateLibrary& templates,
-              const base::DeviceProfile& device) {
-  return Lowerer(ir, templates, device).run();
+              const base::DeviceProfile& device, const BuildLayout& build_layout) {
+  const graph::Ir prepared = with_kv_lengths(ir);
+  const auto build_on_host = [](const Mask& mask, const mask::Extent& extent) {
+    return mask::build_layout(mask, extent);
+  };
+  return Lowerer(prepared, templates, device, build_layout ? build_layout : build_on_host).run();
 }
 
 }  // namespace stof::fusion

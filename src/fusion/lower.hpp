@@ -4,6 +4,7 @@
 
 #include "base/device_profile.hpp"
 #include "contract/evaluate.hpp"
+#include "fusion/mask_arrays.hpp"
 #include "fusion/template_library.hpp"
 #include "graph/ir.hpp"
 #include "kernel/kernel_spec.hpp"
@@ -20,8 +21,9 @@ struct Lowered {
 // A graph of static shapes (see normalise_but_attention, bind_dims) as launches of template
 // kernels: each operator goes to the first template whose pattern and constraints take it, with as
 // many elementwise operators behind it as its hooks do. Throws GraphError where no template takes
-// an operator, naming the constraints that do not hold.
+// an operator, naming the constraints that do not hold. `build_layout` builds those of masks that
+// are known; by default the host does.
 Lowered lower(const graph::Ir& ir, const TemplateLibrary& templates,
-              const base::DeviceProfile& device);
+              const base::DeviceProfile& device, const BuildLayout& build_layout = {});
 
 }  // namespace stof::fusion

@@ -37,8 +37,8 @@ mask::AttentionTiles unknown_tiles(const mask::Extent& extent, std::int64_t tile
 
 }  // namespace
 
-MaskArrays::MaskArrays(const Mask& mask, const mask::Extent& extent)
-    : layout_(mask::build_layout(mask, extent)), features_(mask::measure(mask, *layout_)) {}
+MaskArrays::MaskArrays(const Mask& mask, mask::MaskLayout layout)
+    : layout_(std::move(layout)), features_(mask::measure(mask, *layout_)) {}
 
 MaskArrays::MaskArrays(const mask::Extent& extent) {
   features_.mask_class = mask::MaskClass::InlinePredicate;
@@ -115,7 +115,7 @@ std::shared_ptr<MaskArrays> MaskArraysByMask::get(const Mask& mask, const mask::
   std::shared_ptr<MaskArrays>& arrays = known_[fmt::format(
       "{} {} {} {} {}", mask.digest(), extent.batch, extent.heads, extent.q_len, extent.kv_len)];
   if (!arrays) {
-    arrays = std::make_shared<MaskArrays>(mask, extent);
+    arrays = std::make_shared<MaskArrays>(mask, build_layout_(mask, extent));
   }
   return arrays;
 }

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "kernel/program.hpp"
 #include "mask/attention_tiles.hpp"
@@ -14,11 +16,14 @@
 
 namespace stof::fusion {
 
+// mask::build_layout, or what gives the same.
+using BuildLayout = std::function<mask::MaskLayout(const Mask&, const mask::Extent&)>;
+
 // The layout of a mask as the arrays that kernels take, each made when it is first asked for.
 class MaskArrays {
  public:
-  // Of a mask that is known before it runs. Throws GraphError where it does not fit the extent.
-  MaskArrays(const Mask& mask, const mask::Extent& extent);
+  // Of a mask that is known before it runs, and its layout.
+  MaskArrays(const Mask& mask, mask::MaskLayout layout);
   // Of a mask of which nothing is known: every tile has to be looked at, by a predicate.
   explicit MaskArrays(const mask::Extent& extent);
 
@@ -45,9 +50,13 @@ class MaskArrays {
 // The masks of a graph: attentions of equal masks and extents share what was made of them.
 class MaskArraysByMask {
  public:
+  explicit MaskArraysByMask(BuildLayout build_layout) : build_layout_(std::move(build_layout)) {}
+
+  // Throws GraphError where the mask does not fit the extent.
   std::shared_ptr<MaskArrays> get(const Mask& mask, const mask::Extent& extent);
 
  private:
+  BuildLayout build_layout_;
   std::map<std::string, std::shared_ptr<MaskArrays>> known_;
 };
 

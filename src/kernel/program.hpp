@@ -3,10 +3,16 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <variant>
 #include <vector>
+
+#include "mask/extent.hpp"
+#include "mask/input_form.hpp"
+#include "stof/dtype.hpp"
+#include "stof/mask.hpp"
 
 // A graph as the GPU runs it: plain data, made by lowering, bound to memory by `execute`.
 namespace stof::kernel {
@@ -28,9 +34,29 @@ struct Location {
   friend bool operator==(const Location&, const Location&) = default;
 };
 
+// An array of a layout of Program::layouts, by the name that templates have for it.
+enum class LayoutArrayKind : std::uint8_t {
+  Order,  // this and the next three are of tiles of tile_q queries
+  RowPtr,
+  TileCol,
+  TileBitmap,
+  Bitmaps,
+  KeyRowPtr,
+  KeyCol,
+  RowOrder,
+};
+
+struct LayoutArray {
+  int layout = 0;
+  LayoutArrayKind kind = LayoutArrayKind::Order;
+  std::int64_t tile_q = 0;
+
+  friend bool operator==(const LayoutArray&, const LayoutArray&) = default;
+};
+
 // An argument of a kernel by its C type: a pointer (or null), bool, int, long long, float.
 using LaunchArgument =
-    std::variant<std::nullptr_t, Location, bool, std::int32_t, std::int64_t, float>;
+    std::variant<std::nullptr_t, Location, LayoutArray, bool, std::int32_t, std::int64_t, float>;
 
 // One launch of a kernel, complete but for the addresses of memory.
 struct LaunchRecord {
@@ -57,10 +83,45 @@ struct ArenaBuffer {
 // An array that does not depend on inputs or weights; equal ones may be the same object.
 using ConstantArray = std::shared_ptr<const std::vector<std::byte>>;
 
+// Data of a mask that is another one on each run; packed.
+struct MaskData {
+  mask::InputForm form = mask::InputForm::Dense;
+  Location data;
+  Location row_ptr;        // of Csr
+  std::int64_t count = 0;  // entries of the data
+  std::int64_t batch = 1;  // of Dense: 1 where shared
+  std::int64_t heads = 1;
+};
+
+// A tensor that the expressions of a mask read; strides in elements.
+struct MaskCapture {
+  Location data;
+  DType dtype = DType::Float32;
+  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> strides;
+};
+
+// The layout of a mask that is known at run time only. It is built on each run, ahead of the first
+// launch that reads it: of the pairs that `mask` and all inputs let see.
+struct LayoutBuild {
+  std::string name;  // of the mask, for people
+  Mask mask;
+  mask::Extent extent;
+  std::vector<MaskData> inputs;
+  std::map<std::string, MaskCapture> captures;  // by the names in `mask`
+  std::vector<std::int64_t> tile_q;             // of the tiles that are listed
+  bool has_key_rows = false;
+  std::int64_t max_part_tiles = 0;  // 0: no bound
+  std::int64_t max_keys = 0;        // that there can be
+  int first_launch = 0;             // that reads it
+  int last_launch = 0;
+};
+
 struct Program {
   std::vector<std::string> kernels;  // entry names, each with a cubin of its own
   std::vector<LaunchRecord> launches;
   std::vector<ArenaBuffer> arena;
+  std::vector<LayoutBuild> layouts;  // in order of first_launch
   std::vector<ConstantArray> constants;
 };
 

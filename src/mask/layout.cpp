@@ -234,11 +234,15 @@ MaskLayout build_layout(const Mask& mask, const Extent& extent, const CaptureVal
                              .end = layout.tile_cols});
   });
   layout = assemble(std::move(layout), rows);
+  check_any_seen(mask, layout);
+  return layout;
+}
+
+void check_any_seen(const Mask& mask, const MaskLayout& layout) {
   if (layout.load.col_idx.empty()) {
     throw GraphError(fmt::format("mask: no query sees any key with {} queries and {} keys: {:.200}",
-                                 extent.q_len, extent.kv_len, mask.text()));
+                                 layout.extent.q_len, layout.extent.kv_len, mask.text()));
   }
-  return layout;
 }
 
 }  // namespace stof::mask

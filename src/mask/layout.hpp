@@ -77,6 +77,9 @@ MaskLayout empty_layout(const Extent& extent, bool by_batch, bool by_head);
 // tiles than 32 bits count; a capture without a value.
 MaskLayout build_layout(const Mask& mask, const Extent& extent, const CaptureValues& captures = {});
 
+// Throws GraphError for a layout of the mask in which no query sees any key.
+void check_any_seen(const Mask& mask, const MaskLayout& layout);
+
 // 64 keys of a row, the lowest key in the lowest bit, for each row of a bitmap.
 std::array<std::uint64_t, kTile> bitmap_rows(std::span<const std::uint64_t, kTileWords> bitmap);
 std::array<std::uint64_t, kTileWords> bitmap_of_rows(std::span<const std::uint64_t, kTile> rows);

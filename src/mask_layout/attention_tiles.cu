@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "cuda/check.hpp"
 #include "mask_layout/scan.cuh"
 #include "mask_layout/stages.hpp"
 
@@ -134,15 +133,15 @@ __global__ void __launch_bounds__(kThreads) fill_tiles(Lists lists) {
 }  // namespace
 
 void derive_attention_tiles(const Layout& layout, const AttentionTiles& tiles,
-                            const SortSpace& space, cudaStream_t stream) {
+                            const SortSpace& space, cuda::Launches& launches) {
   const Lists lists = {
       .grid = layout.grid, .codes = layout.tile_codes, .bitmaps = layout.bitmaps, .tiles = tiles};
   const std::int64_t count = layout.grid.planes() * tiles.q_tiles;
-  count_tiles<<<static_cast<unsigned>(count), kThreads, 0, stream>>>(lists, space.lengths);
-  sum_up_tiles<<<1, kScanThreads, 0, stream>>>(tiles.row_ptr, count);
-  fill_tiles<<<static_cast<unsigned>(count), kThreads, 0, stream>>>(lists);
-  STOF_CUDA(cudaGetLastError());
-  order_longest_first(space.lengths, count, layout.grid.tile_cols, space, tiles.order, stream);
+  const cuda::LaunchConfig block_a_tile = {.grid = static_cast<unsigned>(count), .block = kThreads};
+  launches.add(count_tiles, block_a_tile, lists, space.lengths);
+  launches.add(sum_up_tiles, {.grid = 1, .block = kScanThreads}, tiles.row_ptr, count);
+  launches.add(fill_tiles, block_a_tile, lists);
+  order_longest_first(space.lengths, count, layout.grid.tile_cols, space, tiles.order, launches);
 }
 
 }  // namespace stof::mask_layout

@@ -8,6 +8,7 @@
 
 #include "base/check.hpp"
 #include "cuda/check.hpp"
+#include "mask_layout/fill.hpp"
 #include "mask_layout/stages.hpp"
 #include "stof/error.hpp"
 
@@ -26,23 +27,26 @@ LayoutCounts read(const LayoutCounts* counts, cudaStream_t stream) {
   return host;
 }
 
-void settle(const DeviceMask& mask, const Buffers& buffers, cudaStream_t stream) {
-  STOF_CUDA(cudaMemsetAsync(buffers.layout.counts, 0, sizeof(LayoutCounts), stream));
-  mask.prepare(buffers.layout.counts, stream);
-  settle_tiles(mask.view(), buffers.layout, buffers.open, stream);
+void settle(const DeviceMask& mask, const Buffers& buffers, cuda::Launches& launches) {
+  fill(buffers.layout.counts, 0, sizeof(LayoutCounts), launches);
+  mask.prepare(buffers.layout.counts, launches);
+  settle_tiles(mask.view(), buffers.layout, buffers.open, launches);
 }
 
 // All but the keys themselves.
 void list(const DeviceMask& mask, const Buffers& buffers, std::int64_t max_keys,
-          cudaStream_t stream) {
-  clear(buffers.pool, stream);
-  evaluate_tiles(mask.view(), buffers.layout, buffers.open, buffers.pool, stream);
-  list_tiles(buffers.layout, buffers.pool, stream);
+          LayoutReport* report, cuda::Launches& launches) {
+  clear(buffers.pool, launches);
+  evaluate_tiles(mask.view(), buffers.layout, buffers.open, buffers.pool, launches);
+  if (report != nullptr) {
+    report_status(buffers.layout.counts, report, launches);
+  }
+  list_tiles(buffers.layout, buffers.pool, launches);
   for (const AttentionTiles& tiles : buffers.layout.attention_tiles) {
-    derive_attention_tiles(buffers.layout, tiles, buffers.space, stream);
+    derive_attention_tiles(buffers.layout, tiles, buffers.space, launches);
   }
   if (buffers.layout.rows.first != nullptr) {
-    measure_rows(buffers.layout, max_keys, buffers.space, stream);
+    measure_rows(buffers.layout, max_keys, buffers.space, launches);
   }
 }
 
@@ -85,7 +89,12 @@ BuiltLayout build_layout(const DeviceMask& mask, const LayoutRequest& request,
     carve(carver);
   };
   give_memory([&](Carver& carver) { carve_codes(carver, buffers); });
-  settle(mask, buffers, stream);
+  const auto run = [&](const auto& add_stages) {
+    cuda::Launches launches;
+    add_stages(launches);
+    launches.launch(stream);
+  };
+  run([&](cuda::Launches& launches) { settle(mask, buffers, launches); });
   const LayoutCounts settled = read(buffers.layout.counts, stream);
   if ((settled.status & kInvalidData) != 0) {
     throw GraphError("mask: lengths, offsets or columns on the device are out of range");
@@ -94,21 +103,21 @@ BuiltLayout build_layout(const DeviceMask& mask, const LayoutRequest& request,
                        .part_tiles = settled.open_tiles,
                        .keys = std::numeric_limits<std::int32_t>::max()};
   give_memory([&](Carver& carver) { carve_lists(carver, buffers, request, capacity); });
-  list(mask, buffers, capacity.keys, stream);
+  run([&](cuda::Launches& launches) { list(mask, buffers, capacity.keys, nullptr, launches); });
   built.counts_ = read(buffers.layout.counts, stream);
   if (request.key_rows) {
     capacity.keys = built.counts_.seen_pairs;
     give_memory([&](Carver& carver) { carve_keys(carver, buffers, capacity); });
-    list_keys(buffers.layout, stream);
+    run([&](cuda::Launches& launches) { list_keys(buffers.layout, launches); });
     STOF_CUDA(cudaStreamSynchronize(stream));
   }
   return built;
 }
 
-RunTimeLayout::RunTimeLayout(const DeviceMask& mask, LayoutRequest request,
-                             std::int64_t max_part_tiles, std::int64_t max_keys)
-    : mask_(mask), request_(std::move(request)) {
-  const std::int64_t tiles = mask.grid().tile_count();
+RunTimeLayout::RunTimeLayout(const Grid& grid, LayoutRequest request, std::int64_t max_part_tiles,
+                             std::int64_t max_keys)
+    : grid_(grid), request_(std::move(request)) {
+  const std::int64_t tiles = grid.tile_count();
   capacity_ = {.full_tiles = tiles,
                .part_tiles = max_part_tiles == 0 ? tiles : std::min(tiles, max_part_tiles),
                .keys = max_keys};
@@ -119,7 +128,7 @@ RunTimeLayout::RunTimeLayout(const DeviceMask& mask, LayoutRequest request,
 
 Buffers RunTimeLayout::carve(Carver& carver) const {
   Buffers buffers;
-  buffers.layout.grid = mask_.grid();
+  buffers.layout.grid = grid_;
   carve_codes(carver, buffers);
   carve_lists(carver, buffers, request_, capacity_);
   carve_keys(carver, buffers, capacity_);
@@ -131,13 +140,14 @@ Layout RunTimeLayout::place(void* workspace) const {
   return carve(carver).layout;
 }
 
-void RunTimeLayout::build(void* workspace, cudaStream_t stream) const {
+void RunTimeLayout::build(const DeviceMask& mask, void* workspace, LayoutReport* report,
+                          cuda::Launches& launches) const {
   Carver carver(workspace);
   const Buffers buffers = carve(carver);
-  settle(mask_, buffers, stream);
-  list(mask_, buffers, capacity_.keys, stream);
+  settle(mask, buffers, launches);
+  list(mask, buffers, capacity_.keys, report, launches);
   if (request_.key_rows) {
-    list_keys(buffers.layout, stream);
+    list_keys(buffers.layout, launches);
   }
 }
 

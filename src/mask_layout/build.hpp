@@ -7,6 +7,7 @@
 #include <cuda_runtime_api.h>
 
 #include "cuda/device_array.hpp"
+#include "cuda/launches.hpp"
 #include "mask/features.hpp"
 #include "mask/layout.hpp"
 #include "mask_layout/device_mask.hpp"
@@ -42,24 +43,27 @@ BuiltLayout build_layout(const DeviceMask& mask, const LayoutRequest& request = 
                          cudaStream_t stream = nullptr);
 
 // A layout that is built again on each run, in memory that another gives, without waiting and
-// without allocating, so that a build may be captured into a CUDA graph.
+// without allocating.
 class RunTimeLayout {
  public:
   // At most max_part_tiles part tiles (0: as many as there are tiles) and, for key_rows, max_keys
-  // seen pairs have room; with more the layout is empty and its status says why. `mask` must
-  // outlive this. Throws as build_layout.
-  RunTimeLayout(const DeviceMask& mask, LayoutRequest request, std::int64_t max_part_tiles,
+  // seen pairs have room; with more the layout is empty and its status says why. Throws as
+  // build_layout, but needs no GPU.
+  RunTimeLayout(const Grid& grid, LayoutRequest request, std::int64_t max_part_tiles,
                 std::int64_t max_keys = 0);
 
   std::size_t workspace_bytes() const { return workspace_bytes_; }
-  // The layout in a workspace that is aligned to 256 bytes, to be read after build.
+  // The layout in a workspace that is aligned to 256 bytes, to be read after a build.
   Layout place(void* workspace) const;
-  void build(void* workspace, cudaStream_t stream) const;
+  // Adds the kernels that build the layout of a mask of this grid there. The report, if any, is in
+  // memory that the host and the GPU read.
+  void build(const DeviceMask& mask, void* workspace, LayoutReport* report,
+             cuda::Launches& launches) const;
 
  private:
   Buffers carve(Carver& carver) const;
 
-  const DeviceMask& mask_;
+  Grid grid_;
   LayoutRequest request_;
   Capacity capacity_;
   std::size_t workspace_bytes_ = 0;

@@ -3,20 +3,12 @@
 #include <utility>
 
 #include "mask/layout.hpp"
+#include "mask_layout/fill.hpp"
 #include "mask_layout/upload.hpp"
 
 namespace stof::mask_layout {
 
 namespace {
-
-Grid grid_of(const mask::MaskLayout& layout) {
-  return {.q_len = layout.extent.q_len,
-          .kv_len = layout.extent.kv_len,
-          .mask_batch = layout.mask_batch,
-          .mask_heads = layout.mask_heads,
-          .tile_rows = layout.tile_rows,
-          .tile_cols = layout.tile_cols};
-}
 
 Part part_of(const MaskInput& input, const Grid& grid) {
   Part part{.data = input.data,
@@ -44,17 +36,26 @@ Part part_of(const MaskInput& input, const Grid& grid) {
 
 }  // namespace
 
-DeviceMask::DeviceMask(const Mask& mask, const mask::Extent& extent, const CaptureTensors& captures,
-                       std::vector<MaskInput> inputs)
-    : batch_(extent.batch), inputs_(std::move(inputs)) {
+Grid grid_of(const Mask& mask, const mask::Extent& extent, std::span<const MaskInput> inputs) {
   mask::check_extent(mask, extent);
   bool by_batch = mask.uses_batch();
   bool by_head = mask.uses_head();
-  for (const MaskInput& input : inputs_) {
+  for (const MaskInput& input : inputs) {
     by_batch = by_batch || input.form == InputForm::KeyLengths || input.batch > 1;
     by_head = by_head || input.heads > 1;
   }
-  grid_ = grid_of(mask::empty_layout(extent, by_batch, by_head));
+  const mask::MaskLayout layout = mask::empty_layout(extent, by_batch, by_head);
+  return {.q_len = extent.q_len,
+          .kv_len = extent.kv_len,
+          .mask_batch = layout.mask_batch,
+          .mask_heads = layout.mask_heads,
+          .tile_rows = layout.tile_rows,
+          .tile_cols = layout.tile_cols};
+}
+
+DeviceMask::DeviceMask(const Mask& mask, const mask::Extent& extent, const CaptureTensors& captures,
+                       std::vector<MaskInput> inputs)
+    : grid_(grid_of(mask, extent, inputs)), batch_(extent.batch), inputs_(std::move(inputs)) {
   Uploader uploader(captures);
   uploader.add(mask);
   for (const MaskInput& input : inputs_) {
@@ -66,16 +67,38 @@ DeviceMask::DeviceMask(const Mask& mask, const mask::Extent& extent, const Captu
       part.data = bits;
     }
     input_bits_.push_back(bits);
-    uploader.add(part);
+    input_places_.push_back(uploader.add(part));
     uploader.intersect();
   }
   view_ = uploader.finish();
+  captures_ = uploader.take_device_captures();
   memory_ = uploader.take_memory();
 }
 
-void DeviceMask::prepare(LayoutCounts* counts, cudaStream_t stream) const {
+void DeviceMask::set_input(std::size_t index, const void* data, const std::int32_t* row_ptr) {
+  inputs_.at(index).data = data;
+  inputs_.at(index).row_ptr = row_ptr;
+}
+
+void DeviceMask::set_capture(const std::string& name, const void* data) {
+  for (DeviceCapture& capture : captures_) {
+    if (capture.name == name) {
+      capture.view.data = data;
+    }
+  }
+}
+
+// The parts and captures are this mask's own, and read by what comes behind.
+void DeviceMask::prepare(LayoutCounts* counts, cuda::Launches& launches) const {
+  for (const DeviceCapture& capture : captures_) {
+    store(const_cast<CaptureView*>(view_.captures) + capture.place, capture.view, launches);
+  }
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    prepare_input(inputs_[i], grid_, batch_, input_bits_[i], counts, stream);
+    if (input_bits_[i] == nullptr) {
+      store(const_cast<Part*>(view_.parts) + input_places_[i], part_of(inputs_[i], grid_),
+            launches);
+    }
+    prepare_input(inputs_[i], grid_, batch_, input_bits_[i], counts, launches);
   }
 }
 

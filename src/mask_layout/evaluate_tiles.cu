@@ -126,7 +126,7 @@ __global__ void evaluate(MaskView mask, Grid grid, Target target) {
 }  // namespace
 
 void evaluate_tiles(const MaskView& mask, const Layout& layout, const OpenTiles& open,
-                    const BitmapPool& pool, cudaStream_t stream) {
+                    const BitmapPool& pool, cuda::Launches& launches) {
   const auto bytes_of = [&](int threads) {
     return sizeof(std::int64_t) * kLanes * threads * mask.slots;
   };
@@ -134,8 +134,7 @@ void evaluate_tiles(const MaskView& mask, const Layout& layout, const OpenTiles&
   while (threads > 32 && bytes_of(threads) > kSharedBytes) {
     threads /= 2;
   }
-  STOF_CUDA(cudaFuncSetAttribute(evaluate, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 static_cast<int>(bytes_of(threads))));
+  cuda::allow_all_shared_memory(reinterpret_cast<const void*>(evaluate));
   // As many blocks as run at once, since each takes its share of the tiles.
   int device = 0;
   int multiprocessors = 0;
@@ -146,10 +145,13 @@ void evaluate_tiles(const MaskView& mask, const Layout& layout, const OpenTiles&
                                                           bytes_of(threads)));
   const auto blocks = static_cast<unsigned>(
       std::min(layout.grid.tile_count(), std::int64_t{multiprocessors} * blocks_each));
-  evaluate<<<blocks, threads, bytes_of(threads), stream>>>(
+  launches.add(
+      evaluate,
+      {.grid = blocks,
+       .block = static_cast<unsigned>(threads),
+       .dynamic_shared_bytes = bytes_of(threads)},
       mask, layout.grid,
       {.codes = layout.tile_codes, .open = open.tiles, .counts = layout.counts, .pool = pool});
-  STOF_CUDA(cudaGetLastError());
 }
 
 }  // namespace stof::mask_layout

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cuda/check.hpp"
+#include "mask_layout/fill.hpp"
 
 namespace stof::mask_layout {
 
@@ -65,28 +65,27 @@ unsigned blocks_for(std::int64_t threads) {
 }  // namespace
 
 void prepare_input(const MaskInput& input, const Grid& grid, std::int64_t batch,
-                   std::uint64_t* bits, LayoutCounts* counts, cudaStream_t stream) {
+                   std::uint64_t* bits, LayoutCounts* counts, cuda::Launches& launches) {
   const auto* integers = static_cast<const std::int32_t*>(input.data);
   switch (input.form) {
     case InputForm::KeyLengths:
-      check_lengths<<<blocks_for(batch), kThreads, 0, stream>>>(integers, batch, grid.kv_len,
-                                                                counts);
+      launches.add(check_lengths, {.grid = blocks_for(batch), .block = kThreads}, integers, batch,
+                   grid.kv_len, counts);
       break;
     case InputForm::CuSeqlens:
-      check_offsets<<<blocks_for(input.count), kThreads, 0, stream>>>(
-          integers, input.count, std::max(grid.q_len, grid.kv_len), counts);
+      launches.add(check_offsets, {.grid = blocks_for(input.count), .block = kThreads}, integers,
+                   input.count, std::max(grid.q_len, grid.kv_len), counts);
       break;
     case InputForm::Csr: {
       const std::int64_t words = (grid.kv_len + 63) / 64 * grid.q_len;
-      STOF_CUDA(cudaMemsetAsync(bits, 0, sizeof(*bits) * words, stream));
-      write_bits<<<blocks_for(grid.q_len * kWarp), kThreads, 0, stream>>>(
-          input, grid, reinterpret_cast<std::uint32_t*>(bits), counts);
+      fill(bits, 0, sizeof(*bits) * words, launches);
+      launches.add(write_bits, {.grid = blocks_for(grid.q_len * kWarp), .block = kThreads}, input,
+                   grid, reinterpret_cast<std::uint32_t*>(bits), counts);
       break;
     }
     case InputForm::Dense:
       break;
   }
-  STOF_CUDA(cudaGetLastError());
 }
 
 }  // namespace stof::mask_layout

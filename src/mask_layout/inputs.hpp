@@ -2,14 +2,14 @@
 
 #include <cstdint>
 
-#include <cuda_runtime_api.h>
-
+#include "cuda/launches.hpp"
+#include "mask/input_form.hpp"
 #include "mask_layout/layout.hpp"
 #include "mask_layout/views.hpp"
 
 namespace stof::mask_layout {
 
-enum class InputForm : std::uint8_t { KeyLengths, CuSeqlens, Dense, Csr };
+using mask::InputForm;
 
 // Mask data that is known on the GPU only, and may be another on each run. Packed device arrays:
 // KeyLengths: data int32 [batch]. CuSeqlens: data int32 [count], count >= 2. Dense: data bytes
@@ -24,9 +24,9 @@ struct MaskInput {
   std::int64_t heads = 1;
 };
 
-// Enqueues the check that values are in range, which sets kInvalidData where one is not, and for
+// Adds the check that values are in range, which sets kInvalidData where one is not, and for
 // Csr writes its bits, [q_len][ceil(kv_len / 64)] words.
 void prepare_input(const MaskInput& input, const Grid& grid, std::int64_t batch,
-                   std::uint64_t* bits, LayoutCounts* counts, cudaStream_t stream);
+                   std::uint64_t* bits, LayoutCounts* counts, cuda::Launches& launches);
 
 }  // namespace stof::mask_layout

@@ -26,6 +26,13 @@ struct LayoutCounts {
   std::int64_t seen_pairs = 0;
 };
 
+// What a build tells the host, in memory that both read, where its layout holds nothing; nothing is
+// written where all is well.
+struct LayoutReport {
+  std::int32_t status = 0;      // as LayoutCounts::status
+  std::int32_t part_tiles = 0;  // that there would have been
+};
+
 // The lists of mask::TileRows.
 struct TileRows {
   std::int32_t* row_ptr = nullptr;  // [row_count + 1]

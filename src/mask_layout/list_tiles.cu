@@ -2,8 +2,8 @@
 // written where its sums say. Bitmaps get their numbers on the way.
 #include <algorithm>
 
-#include "cuda/check.hpp"
 #include "mask/attention_tiles.hpp"
+#include "mask_layout/fill.hpp"
 #include "mask_layout/scan.cuh"
 #include "mask_layout/stages.hpp"
 
@@ -175,14 +175,26 @@ __global__ void __launch_bounds__(kBitmapThreads)
   }
 }
 
-}  // namespace
-
-void clear(const BitmapPool& pool, cudaStream_t stream) {
-  STOF_CUDA(cudaMemsetAsync(pool.owner, 0xFF, sizeof(*pool.owner) * pool.table_size, stream));
-  STOF_CUDA(cudaMemsetAsync(pool.first, 0xFF, sizeof(*pool.first) * pool.table_size, stream));
+__global__ void write_report(const LayoutCounts* counts, LayoutReport* report) {
+  if (counts->status != 0) {
+    report->part_tiles = counts->part_tiles;
+    report->status = counts->status;
+  }
 }
 
-void list_tiles(const Layout& layout, const BitmapPool& pool, cudaStream_t stream) {
+}  // namespace
+
+void clear(const BitmapPool& pool, cuda::Launches& launches) {
+  constexpr std::uint32_t kNone = 0xFFFFFFFF;
+  fill(pool.owner, kNone, sizeof(*pool.owner) * pool.table_size, launches);
+  fill(pool.first, kNone, sizeof(*pool.first) * pool.table_size, launches);
+}
+
+void report_status(const LayoutCounts* counts, LayoutReport* report, cuda::Launches& launches) {
+  launches.add(write_report, {}, counts, report);
+}
+
+void list_tiles(const Layout& layout, const BitmapPool& pool, cuda::Launches& launches) {
   const Lists lists = {.full = layout.full,
                        .part = layout.part,
                        .load = layout.load,
@@ -193,14 +205,13 @@ void list_tiles(const Layout& layout, const BitmapPool& pool, cudaStream_t strea
   const auto blocks = [&](std::int64_t count) {
     return static_cast<unsigned>(std::clamp<std::int64_t>(count, 1, kMaxBlocks));
   };
-  count_rows<<<rows, kThreads, 0, stream>>>(layout.grid, lists);
-  sum_up_rows<<<4, kScanThreads, 0, stream>>>(layout.grid, lists);
-  fill_rows<<<rows, kThreads, 0, stream>>>(layout.grid, lists);
-  number_parts<<<blocks(pool.capacity / kThreads + 1), kThreads, 0, stream>>>(lists,
-                                                                              layout.part_bitmap);
-  write_bitmaps<<<blocks(pool.capacity), kBitmapThreads, 0, stream>>>(lists, layout.bitmaps,
-                                                                      layout.lane_bitmaps);
-  STOF_CUDA(cudaGetLastError());
+  launches.add(count_rows, {.grid = rows, .block = kThreads}, layout.grid, lists);
+  launches.add(sum_up_rows, {.grid = 4, .block = kScanThreads}, layout.grid, lists);
+  launches.add(fill_rows, {.grid = rows, .block = kThreads}, layout.grid, lists);
+  launches.add(number_parts, {.grid = blocks(pool.capacity / kThreads + 1), .block = kThreads},
+               lists, layout.part_bitmap);
+  launches.add(write_bitmaps, {.grid = blocks(pool.capacity), .block = kBitmapThreads}, lists,
+               layout.bitmaps, layout.lane_bitmaps);
 }
 
 }  // namespace stof::mask_layout

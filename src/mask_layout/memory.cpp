@@ -67,12 +67,11 @@ AttentionTiles take_attention_tiles(Carver& carver, const Grid& grid, std::int64
 }
 
 SortSpace take_sort_space(Carver& carver, std::int64_t rows) {
-  SortSpace space{.lengths = carver.take<std::int32_t>(rows),
-                  .sorted_lengths = carver.take<std::int32_t>(rows),
-                  .numbers = carver.take<std::int32_t>(rows),
-                  .temporary_bytes = sort_temporary_bytes(rows)};
-  space.temporary = carver.take_bytes(space.temporary_bytes);
-  return space;
+  return {.lengths = carver.take<std::int32_t>(rows),
+          .sorted_lengths = carver.take<std::int32_t>(rows),
+          .spare_lengths = carver.take<std::int32_t>(rows),
+          .spare_numbers = carver.take<std::int32_t>(rows),
+          .digits = carver.take<std::int32_t>(digit_count(rows))};
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 // each, one an eighth of the tile columns.
 #include <algorithm>
 
-#include "cuda/check.hpp"
 #include "mask/attention_tiles.hpp"
 #include "mask_layout/scan.cuh"
 #include "mask_layout/stages.hpp"
@@ -129,7 +128,7 @@ __global__ void __launch_bounds__(kScanThreads)
 }
 
 // A warp writes a row, 32 tiles at a time: each lane reads the keys of one, and all write them.
-__global__ void __launch_bounds__(kFillThreads) fill(Lists lists) {
+__global__ void __launch_bounds__(kFillThreads) fill_keys(Lists lists) {
   constexpr unsigned kFullWarp = 0xFFFFFFFF;
   if ((lists.counts->status & kKeysOverflow) != 0) {
     return;
@@ -180,28 +179,28 @@ Lists lists_of(const Layout& layout) {
 }  // namespace
 
 void measure_rows(const Layout& layout, std::int64_t capacity, const SortSpace& space,
-                  cudaStream_t stream) {
+                  cuda::Launches& launches) {
   const Lists lists = lists_of(layout);
   const std::int64_t rows = layout.grid.query_rows();
-  measure<<<static_cast<unsigned>(layout.grid.row_count()), dim3(kTile, kSegments), 0, stream>>>(
+  launches.add(
+      measure,
+      {.grid = static_cast<unsigned>(layout.grid.row_count()), .block = dim3(kTile, kSegments)},
       lists);
   if (layout.rows.key_row_ptr != nullptr) {
     const auto blocks = static_cast<unsigned>((rows + kThreads - 1) / kThreads);
-    start_row_ptr<<<blocks, kThreads, 0, stream>>>(lists, capacity);
-    sum_up_keys<<<1, kScanThreads, 0, stream>>>(layout.rows.key_row_ptr, rows);
+    launches.add(start_row_ptr, {.grid = blocks, .block = kThreads}, lists, capacity);
+    launches.add(sum_up_keys, {.grid = 1, .block = kScanThreads}, layout.rows.key_row_ptr, rows);
   }
-  STOF_CUDA(cudaGetLastError());
   order_longest_first(layout.rows.count, rows, layout.grid.kv_len, space, layout.rows.order,
-                      stream);
-  take_percentiles<<<1, 5, 0, stream>>>(space.sorted_lengths, rows, layout.counts);
-  STOF_CUDA(cudaGetLastError());
+                      launches);
+  launches.add(take_percentiles, {.grid = 1, .block = 5}, space.sorted_lengths, rows,
+               layout.counts);
 }
 
-void list_keys(const Layout& layout, cudaStream_t stream) {
+void list_keys(const Layout& layout, cuda::Launches& launches) {
   const auto blocks = static_cast<unsigned>(layout.grid.row_count());
-  const dim3 threads(kWarp, kFillThreads / kWarp);
-  fill<<<blocks, threads, 0, stream>>>(lists_of(layout));
-  STOF_CUDA(cudaGetLastError());
+  launches.add(fill_keys, {.grid = blocks, .block = dim3(kWarp, kFillThreads / kWarp)},
+               lists_of(layout));
 }
 
 }  // namespace stof::mask_layout

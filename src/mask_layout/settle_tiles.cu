@@ -1,4 +1,3 @@
-#include "cuda/check.hpp"
 #include "mask/attention_tiles.hpp"
 #include "mask_layout/region_truth.cuh"
 #include "mask_layout/stages.hpp"
@@ -51,14 +50,12 @@ __global__ void __launch_bounds__(kThreads) settle(MaskView mask, Grid grid, std
 }  // namespace
 
 void settle_tiles(const MaskView& mask, const Layout& layout, const OpenTiles& open,
-                  cudaStream_t stream) {
+                  cuda::Launches& launches) {
   const auto blocks = static_cast<unsigned>((layout.grid.tile_count() + kThreads - 1) / kThreads);
   const std::size_t shared_bytes = sizeof(Range) * kThreads * mask.slots;
-  STOF_CUDA(cudaFuncSetAttribute(settle, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 static_cast<int>(shared_bytes)));
-  settle<<<blocks, kThreads, shared_bytes, stream>>>(mask, layout.grid, layout.tile_codes,
-                                                     open.tiles, layout.counts);
-  STOF_CUDA(cudaGetLastError());
+  cuda::allow_all_shared_memory(reinterpret_cast<const void*>(settle));
+  launches.add(settle, {.grid = blocks, .block = kThreads, .dynamic_shared_bytes = shared_bytes},
+               mask, layout.grid, layout.tile_codes, open.tiles, layout.counts);
 }
 
 }  // namespace stof::mask_layout

@@ -166,9 +166,13 @@ CaptureView Uploader::capture(const Capture& capture) {
   if (tensor.location == Location::Host) {
     const HostTensor packed(tensor);
     view.data = copy(packed.bytes());
-  } else if (!tensor.strides.empty()) {
+    return view;
+  }
+  if (!tensor.strides.empty()) {
     std::ranges::copy(tensor.strides, view.strides);
   }
+  device_captures_.push_back(
+      {.name = capture.name(), .place = capture_views_.size(), .view = view});
   return view;
 }
 

@@ -61,6 +61,28 @@ TEST_CASE("what is in no cache and may not be compiled is an error, without a co
   CHECK_FALSE(is_nvrtc_loaded());
 }
 
+TEST_CASE("a mask that arrives at run time is planned without a GPU") {
+  const TemporaryFolder folder;
+  const Builder builder(folder);
+  const auto plan_of = [&](std::int64_t max_part_tiles) {
+    stof::Graph graph("run_time");
+    const auto q = graph.input("q", {1, 2, 1000, 64}, DType::Float16);
+    const auto mask = graph.mask_input(
+        "m", {1, 1, 1000, 1000},
+        {.form = stof::MaskForm::Dense, .max_part_tiles = max_part_tiles, .like = stof::causal()});
+    graph.output("y", graph.attention(q, q, q, {.mask_input = mask}));
+    return builder.engine.build(graph);
+  };
+  const stof::Plan bounded = plan_of(16);
+  const stof::Plan plan = plan_of(0);
+  CAPTURE(bounded.explain());
+  CHECK(bounded.explain().find("layout of 'm': built on each run ahead of attention_2, at most 16 "
+                               "part tiles, ") != std::string::npos);
+  CHECK(plan.explain().find("any number of part tiles") != std::string::npos);
+  CHECK(bounded.workspace_bytes() > 0);
+  CHECK(bounded.workspace_bytes() < plan.workspace_bytes());
+}
+
 TEST_CASE("a build fills a cache, and the next one compiles nothing") {
   const TemporaryFolder folder;
   const Builder first(folder);

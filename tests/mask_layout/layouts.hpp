@@ -11,6 +11,7 @@
 #include "mask/longest_first.hpp"
 #include "mask/rows.hpp"
 #include "mask_layout/build.hpp"
+#include "mask_layout/fetch.hpp"
 
 // Layouts of the GPU on the host, and whether they are those that the host builds.
 namespace stof::test {
@@ -22,28 +23,6 @@ std::vector<T> fetch(const T* data, std::int64_t count) {
   std::vector<T> host(static_cast<std::size_t>(count));
   STOF_CUDA(cudaMemcpy(host.data(), data, sizeof(T) * host.size(), cudaMemcpyDeviceToHost));
   return host;
-}
-
-inline mask::TileRows fetch_rows(const mask_layout::TileRows& rows, std::int64_t count) {
-  mask::TileRows host{.row_ptr = fetch(rows.row_ptr, count + 1), .col_idx = {}};
-  host.col_idx = fetch(rows.col_idx, host.row_ptr.back());
-  return host;
-}
-
-inline mask::MaskLayout fetch_layout(const mask_layout::Layout& layout,
-                                     const mask::Extent& extent) {
-  const mask_layout::LayoutCounts counts = fetch(layout.counts, 1).front();
-  const std::int64_t rows = layout.grid.row_count();
-  return {.extent = extent,
-          .mask_batch = layout.grid.mask_batch,
-          .mask_heads = layout.grid.mask_heads,
-          .tile_rows = layout.grid.tile_rows,
-          .tile_cols = layout.grid.tile_cols,
-          .full = fetch_rows(layout.full, rows),
-          .part = fetch_rows(layout.part, rows),
-          .load = fetch_rows(layout.load, rows),
-          .part_bitmap = fetch(layout.part_bitmap, counts.part_tiles),
-          .bitmaps = fetch(layout.bitmaps, counts.distinct_bitmaps * mask::kTileWords)};
 }
 
 inline mask::AttentionTiles fetch_tiles(const mask_layout::AttentionTiles& tiles,
@@ -75,7 +54,7 @@ inline void check_rows(const mask_layout::Layout& layout, const mask::MaskLayout
 
 // All that the layout holds, bit for bit.
 inline void check_layout(const mask_layout::Layout& layout, const mask::MaskLayout& expected) {
-  const mask::MaskLayout host = fetch_layout(layout, expected.extent);
+  const mask::MaskLayout host = mask_layout::fetch(layout, expected.extent);
   CHECK(host.full == expected.full);
   CHECK(host.part == expected.part);
   CHECK(host.load == expected.load);

@@ -1,11 +1,12 @@
 // Layouts of data that is on the GPU, built without waiting.
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include "cuda/device_array.hpp"
+#include "cuda/pinned_value.hpp"
 #include "cuda/stream.hpp"
 #include "layouts.hpp"
 #include "mask/random_mask.hpp"
@@ -30,29 +31,29 @@ class Captured {
  public:
   Captured(const DeviceMask& mask, const mask_layout::LayoutRequest& request,
            std::int64_t max_part_tiles, std::int64_t max_keys)
-      : layout_(mask, request, max_part_tiles, max_keys), workspace_(layout_.workspace_bytes()) {
-    cudaGraph_t graph = nullptr;
-    STOF_CUDA(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeGlobal));
-    layout_.build(workspace_.data(), stream_.get());
-    STOF_CUDA(cudaStreamEndCapture(stream_.get(), &graph));
-    STOF_CUDA(cudaGraphInstantiate(&graph_, graph));
-    STOF_CUDA(cudaGraphDestroy(graph));
+      : layout_(mask.grid(), request, max_part_tiles, max_keys),
+        workspace_(layout_.workspace_bytes()) {
+    layout_.build(mask, workspace_.data(), report_.get(), launches_);
+    for (const cuda::KernelLaunch& launch : launches_.all()) {
+      launch.kernel.load();
+    }
+    graph_.emplace(launches_.all());
   }
-  Captured(const Captured&) = delete;
-  Captured& operator=(const Captured&) = delete;
-  ~Captured() { cudaGraphExecDestroy(graph_); }
 
   mask_layout::Layout run() {
-    STOF_CUDA(cudaGraphLaunch(graph_, stream_.get()));
+    graph_->launch(stream_.get());
     stream_.synchronize();
     return layout_.place(workspace_.data());
   }
+  const mask_layout::LayoutReport& report() const { return *report_.get(); }
 
  private:
   RunTimeLayout layout_;
   cuda::DeviceArray<std::byte> workspace_;
+  cuda::PinnedValue<mask_layout::LayoutReport> report_;
   cuda::Stream stream_;
-  cudaGraphExec_t graph_ = nullptr;
+  cuda::Launches launches_;
+  std::optional<cuda::KernelGraph> graph_;
 };
 
 std::int32_t status_of(const mask_layout::Layout& layout) {
@@ -178,10 +179,13 @@ TEST_CASE("too many part tiles are said, not left out") {
   const DeviceMask device(causal(), extent);
   Captured enough(device, test::everything(), 10, kManyKeys);
   CHECK(status_of(enough.run()) == 0);
+  CHECK(enough.report().status == 0);
   Captured too_few(device, test::everything(), 9, kManyKeys);
   for (int run = 0; run < 2; ++run) {
     const mask_layout::Layout layout = too_few.run();
     CHECK(status_of(layout) == mask_layout::kPartTilesOverflow);
+    CHECK(too_few.report().status == mask_layout::kPartTilesOverflow);
+    CHECK(too_few.report().part_tiles == 10);
     check_empty(layout);
   }
 }
@@ -197,6 +201,56 @@ TEST_CASE("too many keys are said, not left out") {
   CHECK(test::fetch(layout.rows.key_row_ptr, 101) == test::Indices(101));
 }
 
+TEST_CASE("inputs and captures may lie elsewhere on the next run") {
+  const Extent extent = {.batch = 2, .heads = 1, .q_len = 100, .kv_len = 300};
+  const auto keep_of = [](std::int64_t stride) {
+    std::vector<std::uint8_t> keep(600);
+    for (std::size_t i = 0; i < keep.size(); i += static_cast<std::size_t>(stride)) {
+      keep[i] = 1;
+    }
+    return keep;
+  };
+  const std::vector<std::vector<std::uint8_t>> keeps = {keep_of(2), keep_of(7)};
+  const cuda::DeviceArray<std::uint8_t> on_gpu[] = {on_device(keeps[0]), on_device(keeps[1])};
+  const auto first = on_device<std::int32_t>({100, 300});
+  const auto second = on_device<std::int32_t>({299, 1});
+  const Mask padding = key_padding(Capture("keep", DType::Bool, 2));
+  DeviceMask device(padding, extent,
+                    {{"keep", TensorView{.data = on_gpu[0].data(),
+                                         .dtype = DType::Bool,
+                                         .shape = {2, 300},
+                                         .location = Location::Device}}},
+                    {{.form = InputForm::KeyLengths, .data = first.data()}});
+  const auto expected = [&](const std::vector<std::uint8_t>& keep,
+                            const std::int64_t(&lengths)[2]) {
+    HostTensor host(DType::Bool, {2, 300});
+    for (std::int64_t i = 0; i < 600; ++i) {
+      host.set(i, keep[static_cast<std::size_t>(i)]);
+    }
+    return mask::build_layout(padding && key_padding({{lengths[0], lengths[1]}}), extent,
+                              {{"keep", host.view()}});
+  };
+  test::check_layout(Captured(device, test::everything(), 0, kManyKeys).run(),
+                     expected(keeps[0], {100, 300}));
+  device.set_capture("keep", on_gpu[1].data());
+  device.set_input(0, second.data());
+  test::check_layout(Captured(device, test::everything(), 0, kManyKeys).run(),
+                     expected(keeps[1], {299, 1}));
+}
+
+TEST_CASE("rows of many lengths are sorted, those of one length in their order") {
+  // Two passes of eight bits over several blocks, and three.
+  for (const auto& [q_len, kv_len] :
+       std::vector<std::pair<std::int64_t, std::int64_t>>{{5000, 3000}, {2049, 70000}}) {
+    const Extent extent = {.q_len = q_len, .kv_len = kv_len};
+    const Mask mask = key_position() % (1 + query_position() % 97) == 0 &&
+                      key_position() < query_position() * query_position() % kv_len;
+    const DeviceMask device(mask, extent);
+    const auto built = mask_layout::build_layout(device, {.rows = true});
+    test::check_rows(built.layout(), mask::build_layout(mask, extent));
+  }
+}
+
 TEST_CASE("data out of range is said") {
   const Extent extent = {.batch = 2, .heads = 1, .q_len = 100, .kv_len = 200};
   test::Indices one_entry(101, 1);
@@ -210,6 +264,7 @@ TEST_CASE("data out of range is said") {
     Captured captured(device, test::everything(), 0, kManyKeys);
     const mask_layout::Layout layout = captured.run();
     CHECK(status_of(layout) == mask_layout::kInvalidData);
+    CHECK(captured.report().status == mask_layout::kInvalidData);
     check_empty(layout);
     CHECK_THROWS_WITH_AS(mask_layout::build_layout(device),
                          "mask: lengths, offsets or columns on the device are out of range",

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "cuda/device_array.hpp"
 #include "cuda/stream.hpp"
 #include "mask_layout/build.hpp"
+#include "mask_layout/fill.hpp"
 #include "mask_layout/stages.hpp"
 #include "masks.hpp"
 
@@ -32,27 +32,25 @@ float median(std::vector<float> values) {
 // One launch of a graph that holds the whole build.
 float graph_us(const layouts::DeviceMask& mask, const layouts::LayoutRequest& request,
                std::int64_t max_part_tiles, std::int64_t max_keys) {
-  const layouts::RunTimeLayout layout(mask, request, max_part_tiles, max_keys);
+  const layouts::RunTimeLayout layout(mask.grid(), request, max_part_tiles, max_keys);
   const cuda::DeviceArray<std::byte> workspace(layout.workspace_bytes());
   const cuda::Stream stream;
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t program = nullptr;
-  STOF_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal));
-  layout.build(workspace.data(), stream.get());
-  STOF_CUDA(cudaStreamEndCapture(stream.get(), &graph));
-  STOF_CUDA(cudaGraphInstantiate(&program, graph));
+  cuda::Launches launches;
+  layout.build(mask, workspace.data(), nullptr, launches);
+  for (const cuda::KernelLaunch& launch : launches.all()) {
+    launch.kernel.load();
+  }
+  const cuda::KernelGraph graph(launches.all());
   std::vector<float> times;
   const cuda::Event start;
   const cuda::Event stop;
   for (int i = 0; i < kRuns; ++i) {
     start.record(stream.get());
-    STOF_CUDA(cudaGraphLaunch(program, stream.get()));
+    graph.launch(stream.get());
     stop.record(stream.get());
     stop.synchronize();
     times.push_back(stop.microseconds_since(start));
   }
-  STOF_CUDA(cudaGraphExecDestroy(program));
-  STOF_CUDA(cudaGraphDestroy(graph));
   return median(times);
 }
 
@@ -71,28 +69,21 @@ std::vector<float> stage_us(const layouts::DeviceMask& mask, layouts::Capacity c
   carve(layouts::Carver(memory.data()));
   const cuda::Stream stream;
   const layouts::Layout& layout = buffers.layout;
-  const std::vector<std::function<void()>> stages = {
-      [&] {
-        STOF_CUDA(cudaMemsetAsync(layout.counts, 0, sizeof(*layout.counts), stream.get()));
-        layouts::settle_tiles(mask.view(), layout, buffers.open, stream.get());
-      },
-      [&] { layouts::clear(buffers.pool, stream.get()); },
-      [&] {
-        layouts::evaluate_tiles(mask.view(), layout, buffers.open, buffers.pool, stream.get());
-      },
-      [&] { layouts::list_tiles(layout, buffers.pool, stream.get()); },
-      [&] {
-        layouts::derive_attention_tiles(layout, layout.attention_tiles[0], buffers.space,
-                                        stream.get());
-      },
-      [&] { layouts::measure_rows(layout, capacity.keys, buffers.space, stream.get()); },
-      [&] { layouts::list_keys(layout, stream.get()); }};
+  std::vector<cuda::Launches> stages(7);
+  layouts::fill(layout.counts, 0, sizeof(*layout.counts), stages[0]);
+  layouts::settle_tiles(mask.view(), layout, buffers.open, stages[0]);
+  layouts::clear(buffers.pool, stages[1]);
+  layouts::evaluate_tiles(mask.view(), layout, buffers.open, buffers.pool, stages[2]);
+  layouts::list_tiles(layout, buffers.pool, stages[3]);
+  layouts::derive_attention_tiles(layout, layout.attention_tiles[0], buffers.space, stages[4]);
+  layouts::measure_rows(layout, capacity.keys, buffers.space, stages[5]);
+  layouts::list_keys(layout, stages[6]);
   std::vector<std::vector<float>> times(stages.size());
   std::vector<cuda::Event> events(stages.size() + 1);
   for (int run = 0; run < kRuns; ++run) {
     events[0].record(stream.get());
     for (std::size_t i = 0; i < stages.size(); ++i) {
-      stages[i]();
+      stages[i].launch(stream.get());
       events[i + 1].record(stream.get());
     }
     stream.synchronize();

@@ -1,0 +1,218 @@
+// What is planned for masks that arrive at run time.
+#include "fusion/run_time_masks.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "base/device_profile.hpp"
+#include "error_of.hpp"
+#include "fusion/lower.hpp"
+#include "graph/normalise.hpp"
+#include "render/template_store.hpp"
+#include "stof/stof.hpp"
+
+using namespace stof;  // NOLINT(google-build-using-namespace)
+using kernel::LayoutArray;
+using kernel::LayoutArrayKind;
+using kernel::LayoutBuild;
+using kernel::MemorySpace;
+using kernel::Program;
+using mask::InputForm;
+
+namespace {
+
+fusion::Lowered lowered(const Graph& graph) {
+  static const fusion::TemplateLibrary library =
+      fusion::read_templates(render::TemplateStore::open({}).texts());
+  return fusion::lower(graph::normalise_but_attention(graph.ir()), library,
+                       base::shipped_profile("h200"));
+}
+
+// Attention over queries and keys of the same length; inputs 0 to 2 are q, k and v.
+struct Attention {
+  explicit Attention(std::int64_t length = 200, std::int64_t batch = 2)
+      : shape{batch, 4, length, 64} {
+    q = graph.input("q", shape, DType::Float16);
+    k = graph.input("k", shape, DType::Float16);
+    v = graph.input("v", shape, DType::Float16);
+  }
+
+  Program program(const AttentionOptions& options) {
+    graph.output("o", graph.attention(q, k, v, options));
+    return lowered(graph).program;
+  }
+
+  Shape shape;
+  Graph graph{"attention"};
+  Tensor q, k, v;
+};
+
+const std::string& kernel_of(const Program& program, std::size_t launch = 0) {
+  return program.kernels[static_cast<std::size_t>(program.launches[launch].kernel)];
+}
+
+int count_arrays(const Program& program, LayoutArrayKind kind) {
+  int count = 0;
+  for (const kernel::LaunchRecord& launch : program.launches) {
+    for (const kernel::LaunchArgument& argument : launch.arguments) {
+      const auto* array = std::get_if<LayoutArray>(&argument);
+      count += array != nullptr && array->kind == kind ? 1 : 0;
+    }
+  }
+  return count;
+}
+
+bool is_input(const kernel::Location& location, int index) {
+  return location == kernel::Location{.space = MemorySpace::Input, .index = index};
+}
+
+}  // namespace
+
+TEST_CASE("key lengths alone are kv_lengths, over the layout of the fixed mask") {
+  Attention attention;
+  const MaskInput lengths = attention.graph.mask_input("m", {2}, {.form = MaskForm::KeyLengths});
+  const Program program = attention.program({.mask = causal(), .mask_input = lengths});
+  CHECK(program.layouts.empty());
+  CHECK(is_input(std::get<kernel::Location>(program.launches.at(0).arguments.at(3)), 3));
+  CHECK(program.constants.size() > 2);
+}
+
+TEST_CASE("key lengths beside kv_lengths are built") {
+  Attention attention;
+  const Tensor kv_lengths = attention.graph.input("kv_lengths", {2}, DType::Int32);
+  const MaskInput lengths = attention.graph.mask_input("m", {2}, {.form = MaskForm::KeyLengths});
+  const Program program = attention.program({.mask_input = lengths, .kv_lengths = kv_lengths});
+  REQUIRE(program.layouts.size() == 1);
+  const LayoutBuild& build = program.layouts[0];
+  CHECK(build.name == "m");
+  CHECK(build.inputs.at(0).form == InputForm::KeyLengths);
+  CHECK(is_input(build.inputs[0].data, 4));
+}
+
+TEST_CASE("document offsets") {
+  Attention attention;
+  const MaskInput offsets =
+      attention.graph.mask_input("m", {5}, {.form = MaskForm::CuSeqlens, .max_part_tiles = 7});
+  const Program program = attention.program({.mask = causal(), .mask_input = offsets});
+  REQUIRE(program.layouts.size() == 1);
+  const LayoutBuild& build = program.layouts[0];
+  CHECK(build.name == "m");
+  CHECK(build.mask.digest() == causal().digest());
+  CHECK(build.extent == mask::Extent{.batch = 2, .heads = 4, .q_len = 200, .kv_len = 200});
+  CHECK(build.inputs.at(0).form == InputForm::CuSeqlens);
+  CHECK(build.inputs[0].count == 5);
+  CHECK(is_input(build.inputs[0].data, 3));
+  CHECK(build.max_part_tiles == 7);
+  CHECK_FALSE(build.has_key_rows);
+  CHECK(build.first_launch == 0);
+  CHECK(build.last_launch == 0);
+  CHECK(build.tile_q.size() == 1);
+  CHECK(count_arrays(program, LayoutArrayKind::Order) == 1);
+  CHECK(count_arrays(program, LayoutArrayKind::Bitmaps) == 1);
+}
+
+TEST_CASE("a sample drives selection: few keys take lists of keys") {
+  const auto program_like = [](const Mask& like) {
+    Attention attention(512);
+    const MaskInput dense =
+        attention.graph.mask_input("m", {2, 1, 512, 512}, {.form = MaskForm::Dense, .like = like});
+    return attention.program({.mask_input = dense});
+  };
+  CHECK(kernel_of(program_like({})) == "attention_block_wise_sm80");
+  CHECK(kernel_of(program_like(causal())) == "attention_block_wise_sm80");
+  const Program sparse = program_like(random_tokens(0.005, 1));
+  CHECK(kernel_of(sparse) == "attention_row_wise");
+  REQUIRE(sparse.layouts.size() == 1);
+  CHECK(sparse.layouts[0].has_key_rows);
+  CHECK(sparse.layouts[0].max_keys == 2 * 512 * 512);  // a plane a batch element
+  CHECK(sparse.layouts[0].inputs.at(0).batch == 2);
+  CHECK(sparse.layouts[0].tile_q.empty());
+  CHECK(count_arrays(sparse, LayoutArrayKind::KeyCol) == 1);
+}
+
+TEST_CASE("lists that could be too long are not taken; those of csr hold what it holds") {
+  constexpr std::int64_t kLength = 16384;
+  const Mask few = query_position() == key_position() && query_position() % 2 == 0;
+  {
+    Attention attention(kLength, 1);
+    const MaskInput offsets = attention.graph.mask_input(
+        "m", {99}, {.form = MaskForm::CuSeqlens, .max_part_tiles = 500, .like = few});
+    CHECK(kernel_of(attention.program({.mask_input = offsets})) == "attention_block_wise_sm80");
+  }
+  {
+    Attention attention(kLength, 1);
+    const MaskInput csr = attention.graph.mask_input(
+        "m", {kLength, 5000}, {.form = MaskForm::Csr, .max_part_tiles = 500, .like = few});
+    const Program program = attention.program({.mask_input = csr});
+    CHECK(kernel_of(program) == "attention_row_wise");
+    REQUIRE(program.layouts.size() == 1);
+    const LayoutBuild& build = program.layouts[0];
+    CHECK(build.name == "m");
+    CHECK(build.max_keys == 5000);
+    CHECK(is_input(build.inputs.at(0).row_ptr, 3));
+    CHECK(is_input(build.inputs[0].data, 4));
+  }
+}
+
+TEST_CASE("attentions of one mask share its layout, as long as they live") {
+  Attention attention;
+  const MaskInput dense =
+      attention.graph.mask_input("m", {1, 1, 200, 200}, {.form = MaskForm::Dense});
+  const Tensor first =
+      attention.graph.attention(attention.q, attention.k, attention.v, {.mask_input = dense});
+  const Tensor other = attention.graph.attention(attention.q, attention.k, first,
+                                                 {.mask = causal(), .mask_input = dense});
+  const Program program = [&] {
+    attention.graph.output("x", other);
+    attention.v = other;
+    return attention.program({.mask_input = dense});
+  }();
+  REQUIRE(program.layouts.size() == 2);
+  CHECK(program.layouts[0].first_launch == 0);
+  CHECK(program.layouts[0].last_launch == 2);
+  CHECK(program.layouts[1].first_launch == 1);
+  CHECK(program.layouts[1].last_launch == 1);
+  CHECK(program.layouts[0].tile_q.size() == 1);
+}
+
+TEST_CASE("masks with data, and tensors that they read") {
+  Attention attention;
+  const Capture keep =
+      attention.graph.capture(attention.graph.input("keep", {2, 200}, DType::Bool));
+  HostTensor bits(DType::Bool, {200, 200});
+  bits.set(0, 1);
+  const Program program =
+      attention.program({.mask = Mask::dense(bits.view()) || key_padding(keep)});
+  REQUIRE(program.layouts.size() == 1);
+  CHECK(program.layouts[0].name == "keep");
+  CHECK(program.layouts[0].inputs.empty());
+  REQUIRE(program.layouts[0].captures.size() == 1);
+  const kernel::MaskCapture& capture = program.layouts[0].captures.begin()->second;
+  CHECK(is_input(capture.data, 3));
+  CHECK(capture.shape == std::vector<std::int64_t>{2, 200});
+  CHECK(capture.strides == std::vector<std::int64_t>{200, 1});
+}
+
+TEST_CASE("data that lies in strides is packed first") {
+  Attention attention;
+  const Tensor all = attention.graph.input("all", {1, 1, 200, 400}, DType::Bool);
+  const MaskInput dense{.form = MaskForm::Dense,
+                        .tensors = {attention.graph.slice(all, 3, 100, 200)}};
+  const Program program = attention.program({.mask_input = dense});
+  REQUIRE(program.layouts.size() == 1);
+  CHECK(program.launches.size() == 2);
+  CHECK(program.layouts[0].first_launch == 1);
+  CHECK(program.layouts[0].inputs.at(0).data.space == MemorySpace::Arena);
+}
+
+TEST_CASE("a sample that does not fit is an error") {
+  Attention attention;
+  HostTensor keep(DType::Bool, {200, 200});
+  const MaskInput sees_nothing = attention.graph.mask_input(
+      "m", {1, 1, 200, 200}, {.form = MaskForm::Dense, .like = Mask::dense(keep.view())});
+  CHECK(test::error_of([&] { attention.program({.mask_input = sees_nothing}); }) ==
+        "mask: no query sees any key with 200 queries and 200 keys: dense[200, 200]");
+}
