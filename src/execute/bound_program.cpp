@@ -6,6 +6,7 @@
 
 #include "base/check.hpp"
 #include "cuda/device_scope.hpp"
+#include "cuda/tensor_map.hpp"
 
 namespace stof::execute {
 
@@ -13,6 +14,7 @@ using kernel::LaunchArgument;
 using kernel::LaunchRecord;
 using kernel::Location;
 using kernel::MemorySpace;
+using kernel::TensorMap;
 
 namespace {
 
@@ -35,6 +37,38 @@ cuda::LaunchConfig config_of(const LaunchRecord& record) {
 
 std::byte* advance(void* pointer, std::int64_t offset_bytes) {
   return static_cast<std::byte*>(pointer) + offset_bytes;
+}
+
+CUtensorMapDataType map_dtype(DType dtype) {
+  switch (dtype) {
+    case DType::Float16:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+    case DType::BFloat16:
+      return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+    case DType::Float32:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+    case DType::Int32:
+      return CU_TENSOR_MAP_DATA_TYPE_INT32;
+    case DType::Int64:
+      return CU_TENSOR_MAP_DATA_TYPE_INT64;
+    case DType::UInt8:
+    case DType::Bool:
+      break;
+  }
+  return CU_TENSOR_MAP_DATA_TYPE_UINT8;
+}
+
+cuda::TensorMapSpec map_spec(const TensorMap& map, void* data) {
+  cuda::TensorMapSpec spec;
+  spec.data = data;
+  spec.dtype = map_dtype(map.dtype);
+  spec.extents.assign(map.extents.rbegin(), map.extents.rend());
+  spec.box.assign(map.box.rbegin(), map.box.rend());
+  for (auto stride = map.strides.rbegin() + 1; stride != map.strides.rend(); ++stride) {
+    spec.strides_bytes.push_back(static_cast<std::uint64_t>(*stride) *
+                                 static_cast<std::uint64_t>(size_bytes(map.dtype)));
+  }
+  return spec;
 }
 
 }  // namespace
@@ -74,38 +108,59 @@ void BoundProgram::make_slots(const Pointers& pointers) {
   uses_[2].resize(pointers.weights.size());
   for (std::size_t launch = 0; launch < program_->launches().size(); ++launch) {
     for (const LaunchArgument& argument : program_->launches()[launch].arguments) {
-      if (const auto* location = std::get_if<Location>(&argument)) {
-        add_pointer(*location, launch);
-      } else {
-        slots_.push_back(to_slot(argument));
-      }
+      add_slot(argument, launch);
     }
   }
 }
 
-void BoundProgram::add_pointer(const Location& location, std::size_t launch) {
+void BoundProgram::add_slot(const LaunchArgument& argument, std::size_t launch) {
+  slots_.push_back(to_slot(argument));
+  if (const auto* location = std::get_if<Location>(&argument)) {
+    add_pointer(
+        *location,
+        {.launch = launch, .slot = slots_.size() - 1, .offset_bytes = location->offset_bytes});
+  } else if (const auto* map = std::get_if<TensorMap>(&argument)) {
+    maps_.emplace_back();
+    add_pointer(map->data, {.launch = launch,
+                            .slot = maps_.size() - 1,
+                            .offset_bytes = map->data.offset_bytes,
+                            .map = map});
+  }
+}
+
+void BoundProgram::add_pointer(const Location& location, Use use) {
+  const auto index = static_cast<std::size_t>(location.index);
   if (location.space == MemorySpace::Constant) {
-    slots_.push_back(to_slot(program_->constant(location.index) + location.offset_bytes));
+    fill(use, program_->constant(location.index));
     return;
   }
-  const auto index = static_cast<std::size_t>(location.index);
   if (location.space == MemorySpace::Arena) {
-    slots_.push_back(
-        to_slot(workspace_ + program_->arena().offsets[index] + location.offset_bytes));
+    fill(use, workspace_ + program_->arena().offsets[index]);
     return;
   }
   Uses& uses = uses_.at(static_cast<std::size_t>(location.space));
-  STOF_CHECK(index < uses.size()) << "program: launch " << launch << " reads tensor " << index
+  STOF_CHECK(index < uses.size()) << "program: launch " << use.launch << " reads tensor " << index
                                   << " of " << uses.size();
-  uses[index].push_back(
-      {.launch = launch, .slot = slots_.size(), .offset_bytes = location.offset_bytes});
-  slots_.push_back(0);
+  uses[index].push_back(use);
+}
+
+void BoundProgram::fill(const Use& use, void* pointer) {
+  std::byte* const data = advance(pointer, use.offset_bytes);
+  if (use.map == nullptr) {
+    slots_[use.slot] = to_slot(data);
+  } else {
+    maps_[use.slot] = cuda::encode_tensor_map(map_spec(*use.map, data));
+  }
 }
 
 void BoundProgram::make_launches() {
   arguments_.reserve(slots_.size());
-  for (ArgumentSlot& slot : slots_) {
-    arguments_.push_back(&slot);
+  auto next_map = maps_.begin();
+  for (const LaunchRecord& record : program_->launches()) {
+    for (const LaunchArgument& argument : record.arguments) {
+      const bool is_map = std::holds_alternative<TensorMap>(argument);
+      arguments_.push_back(is_map ? static_cast<void*>(&*next_map++) : &slots_[arguments_.size()]);
+    }
   }
   std::span<void* const> rest = arguments_;
   for (const LaunchRecord& record : program_->launches()) {
@@ -119,7 +174,7 @@ void BoundProgram::make_launches() {
 void BoundProgram::set_slots(MemorySpace space, std::span<void* const> pointers) {
   for (std::size_t i = 0; i < pointers.size(); ++i) {
     for (const Use& use : uses_.at(static_cast<std::size_t>(space))[i]) {
-      slots_[use.slot] = to_slot(advance(pointers[i], use.offset_bytes));
+      fill(use, pointers[i]);
     }
   }
 }
@@ -129,7 +184,7 @@ void BoundProgram::set(MemorySpace space, int index, void* pointer) {
   const std::vector<Use>& uses =
       uses_.at(static_cast<std::size_t>(space)).at(static_cast<std::size_t>(index));
   for (const Use& use : uses) {
-    slots_[use.slot] = to_slot(advance(pointer, use.offset_bytes));
+    fill(use, pointer);
   }
   for (std::size_t i = 0; i < uses.size(); ++i) {
     const std::size_t launch = uses[i].launch;

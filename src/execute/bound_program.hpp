@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 
 #include "cuda/device_array.hpp"
@@ -43,17 +44,20 @@ class BoundProgram {
   const DeviceProgram& program() const { return *program_; }
 
  private:
-  // An argument that is a pointer into a tensor.
+  // An argument that is a pointer into a tensor, or a map of it.
   struct Use {
     std::size_t launch = 0;
     std::size_t slot = 0;
     std::int64_t offset_bytes = 0;
+    const kernel::TensorMap* map = nullptr;  // the slot is one of maps_
   };
   using Uses = std::vector<std::vector<Use>>;  // by index, in order of launch
 
   void make_workspace();
   void make_slots(const Pointers& pointers);
-  void add_pointer(const kernel::Location& location, std::size_t launch);
+  void add_slot(const kernel::LaunchArgument& argument, std::size_t launch);
+  void add_pointer(const kernel::Location& location, Use use);
+  void fill(const Use& use, void* pointer);
   void make_launches();
   void set_slots(kernel::MemorySpace space, std::span<void* const> pointers);
 
@@ -61,7 +65,8 @@ class BoundProgram {
   std::optional<cuda::DeviceArray<std::byte>> own_workspace_;
   std::byte* workspace_ = nullptr;
   std::vector<ArgumentSlot> slots_;  // of all launches
-  std::vector<void*> arguments_;     // one a slot, pointing to it
+  std::vector<CUtensorMap> maps_;    // of all launches; their slots are not read
+  std::vector<void*> arguments_;     // one a slot, pointing to it or to its map
   std::vector<cuda::KernelLaunch> launches_;
   std::array<Uses, 3> uses_;  // of inputs, outputs and weights
   std::optional<cuda::KernelGraph> graph_;

@@ -30,7 +30,8 @@ bool is_index(std::int64_t index, std::size_t count) {
 
 void check_argument(const Program& program, const LaunchRecord& launch,
                     const LaunchArgument& argument) {
-  const auto* location = std::get_if<Location>(&argument);
+  const auto* map = std::get_if<kernel::TensorMap>(&argument);
+  const auto* location = map != nullptr ? &map->data : std::get_if<Location>(&argument);
   if (location == nullptr) {
     return;
   }
