@@ -393,8 +393,11 @@ class ContractReader {
     contract_.launch.pdl = launch.has("pdl") && launch["pdl"].boolean();
     std::set<std::string> passed;
     for (const HeaderValue& item : launch["arguments"].items()) {
-      contract_.launch.arguments.push_back(argument(item));
-      passed.insert(item.string());
+      const Argument& taken = contract_.launch.arguments.emplace_back(
+          item.is_string() ? argument(item) : tensor_map(item));
+      if (taken.kind == ArgumentKind::Port || taken.kind == ArgumentKind::TensorMap) {
+        passed.insert(taken.name);
+      }
     }
     for (const Port& port : contract_.ports) {
       if (!passed.contains(port.name)) {
@@ -402,6 +405,24 @@ class ContractReader {
             fmt::format("the port '{}' is not passed to the kernel", port.name));
       }
     }
+  }
+
+  Argument tensor_map(const HeaderValue& item) {
+    item.expect_fields({"tensor_map", "box"}, {});
+    const HeaderValue name = item["tensor_map"];
+    const Port* port = contract_.find_port(name.string());
+    if (port == nullptr || port->is_optional) {
+      name.fail(fmt::format("'{}' is not a port that is always there", name.string()));
+    }
+    Argument map{.kind = ArgumentKind::TensorMap, .name = port->name};
+    for (const HeaderValue& extent : item["box"].items()) {
+      map.box.push_back(expression(extent, ScalarType::Int));
+    }
+    if (map.box.size() != port->shape.size()) {
+      item["box"].fail(fmt::format("the port '{}' has {} axes, the box {}", port->name,
+                                   port->shape.size(), map.box.size()));
+    }
+    return map;
   }
 
   Argument argument(const HeaderValue& item) {

@@ -74,13 +74,14 @@ struct Resources {
   Expr registers = 0;
 };
 
-enum class ArgumentKind : std::uint8_t { Port, Workspace, Mask, Scalar };
+enum class ArgumentKind : std::uint8_t { Port, TensorMap, Workspace, Mask, Scalar };
 
 struct Argument {
   ArgumentKind kind = ArgumentKind::Scalar;
-  std::string name = {};  // of a Port, or of one of kMaskArrays
-  Expr value = 0;         // of a Scalar: an int, a float or a bool of the kernel
-  bool is_wide = false;   // a long long: it reads a stride
+  std::string name = {};       // of the port of a Port or TensorMap, or of one of kMaskArrays
+  Expr value = 0;              // of a Scalar: an int, a float or a bool of the kernel
+  bool is_wide = false;        // a long long: it reads a stride
+  std::vector<Expr> box = {};  // of a TensorMap: extents of a tile, one for each axis of the port
 };
 
 struct Launch {

@@ -14,8 +14,10 @@ namespace stof::contract {
 namespace {
 
 constexpr std::int64_t kMaxExtent =
-    0x7fffffff;                             // of a grid; CUDA's own limits on y and z are 65535
-constexpr std::int64_t kMaxThreads = 1024;  // of a block
+    0x7fffffff;                              // of a grid; CUDA's own limits on y and z are 65535
+constexpr std::int64_t kMaxThreads = 1024;   // of a block
+constexpr std::int64_t kMaxBoxExtent = 256;  // of a tensor map
+constexpr std::int64_t kBoxRowBytes = 128;
 
 expr::Value attribute_value(const PatternAttribute& attribute, double value) {
   switch (attribute.type) {
@@ -59,6 +61,11 @@ expr::Bindings bindings(const TemplateContract& contract, const ContractScope& s
     }
   }
   return values;
+}
+
+int element_bytes(const Port& port, const ContractScope& scope) {
+  const auto symbol = scope.dtypes.find(port.dtype);
+  return size_bytes(symbol != scope.dtypes.end() ? symbol->second : *dtype_from_name(port.dtype));
 }
 
 class LaunchEvaluator {
@@ -179,6 +186,32 @@ std::vector<expr::Value> scalar_arguments(const TemplateContract& contract,
     }
   }
   return arguments;
+}
+
+std::vector<std::vector<std::int64_t>> tensor_map_boxes(const TemplateContract& contract,
+                                                        const ContractScope& scope) {
+  const expr::Bindings values = bindings(contract, scope);
+  std::vector<std::vector<std::int64_t>> boxes;
+  for (const Argument& argument : contract.launch.arguments) {
+    if (argument.kind != ArgumentKind::TensorMap) {
+      continue;
+    }
+    std::vector<std::int64_t>& box = boxes.emplace_back();
+    for (const Expr& extent : argument.box) {
+      box.push_back(expr::evaluate_integer(extent, values));
+      if (box.back() < 1 || box.back() > kMaxBoxExtent) {
+        throw GraphError(fmt::format("contract {}: an extent of a box of {} is {}, from 1 to {}",
+                                     contract.name, argument.name, box.back(), kMaxBoxExtent));
+      }
+    }
+    const std::int64_t row_bytes =
+        box.back() * element_bytes(*contract.find_port(argument.name), scope);
+    if (row_bytes != kBoxRowBytes) {
+      throw GraphError(fmt::format("contract {}: a box of {} has rows of {} bytes, not of {}",
+                                   contract.name, argument.name, row_bytes, kBoxRowBytes));
+    }
+  }
+  return boxes;
 }
 
 }  // namespace stof::contract

@@ -65,4 +65,9 @@ WorkEstimate evaluate_cost(const TemplateContract& contract, const ContractScope
 std::vector<expr::Value> scalar_arguments(const TemplateContract& contract,
                                           const ContractScope& scope);
 
+// The boxes of its tensor maps, in the same order. Throws GraphError for what the GPU does not
+// copy: more than 256 of an axis, or another innermost axis than of 128 bytes.
+std::vector<std::vector<std::int64_t>> tensor_map_boxes(const TemplateContract& contract,
+                                                        const ContractScope& scope);
+
 }  // namespace stof::contract

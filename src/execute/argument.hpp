@@ -6,6 +6,8 @@
 #include <type_traits>
 #include <variant>
 
+#include <cuda.h>
+
 #include "kernel/program.hpp"
 
 namespace stof::execute {
@@ -20,16 +22,19 @@ inline bool is_pointer(const kernel::LaunchArgument& argument) {
 }
 
 inline std::size_t argument_bytes(const kernel::LaunchArgument& argument) {
+  if (std::holds_alternative<kernel::TensorMap>(argument)) {
+    return sizeof(CUtensorMap);
+  }
   return is_pointer(argument)
              ? sizeof(void*)
              : std::visit([](const auto& value) { return sizeof(value); }, argument);
 }
 
-// Of a number; 0, the null pointer, for a pointer.
+// Of a number; 0, the null pointer, for a pointer or a tensor map.
 inline ArgumentSlot to_slot(const kernel::LaunchArgument& argument) {
   ArgumentSlot slot = 0;
   const auto copy = [&slot](const auto& value) {
-    if constexpr (sizeof(value) <= sizeof(slot)) {
+    if constexpr (std::is_arithmetic_v<std::decay_t<decltype(value)>>) {
       std::memcpy(&slot, &value, sizeof(value));
     }
   };

@@ -6,6 +6,7 @@
 
 #include "base/check.hpp"
 #include "cuda/device_scope.hpp"
+#include "cuda/tensor_map.hpp"
 
 namespace stof::execute {
 
@@ -13,6 +14,7 @@ using kernel::LaunchArgument;
 using kernel::LaunchRecord;
 using kernel::Location;
 using kernel::MemorySpace;
+using kernel::TensorMap;
 
 namespace {
 
@@ -35,6 +37,38 @@ cuda::LaunchConfig config_of(const LaunchRecord& record) {
 
 std::byte* advance(void* pointer, std::int64_t offset_bytes) {
   return static_cast<std::byte*>(pointer) + offset_bytes;
+}
+
+CUtensorMapDataType map_dtype(DType dtype) {
+  switch (dtype) {
+    case DType::Float16:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+    case DType::BFloat16:
+      return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+    case DType::Float32:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+    case DType::Int32:
+      return CU_TENSOR_MAP_DATA_TYPE_INT32;
+    case DType::Int64:
+      return CU_TENSOR_MAP_DATA_TYPE_INT64;
+    case DType::UInt8:
+    case DType::Bool:
+      break;
+  }
+  return CU_TENSOR_MAP_DATA_TYPE_UINT8;
+}
+
+cuda::TensorMapSpec map_spec(const TensorMap& map, void* data) {
+  cuda::TensorMapSpec spec;
+  spec.data = data;
+  spec.dtype = map_dtype(map.dtype);
+  spec.extents.assign(map.extents.rbegin(), map.extents.rend());
+  spec.box.assign(map.box.rbegin(), map.box.rend());
+  for (auto stride = map.strides.rbegin() + 1; stride != map.strides.rend(); ++stride) {
+    spec.strides_bytes.push_back(static_cast<std::uint64_t>(*stride) *
+                                 static_cast<std::uint64_t>(size_bytes(map.dtype)));
+  }
+  return spec;
 }
 
 }  // namespace
@@ -107,33 +141,57 @@ void BoundProgram::make_slots() {
       launch += build->layout->launches().all().size();
     }
     for (const LaunchArgument& argument : program_->launches()[i].arguments) {
-      if (const auto* location = std::get_if<Location>(&argument)) {
-        add_pointer(*location, launch);
-      } else if (const auto* array = std::get_if<kernel::LayoutArray>(&argument)) {
-        const BoundLayout& of = *builds_[static_cast<std::size_t>(array->layout)].layout;
-        slots_.push_back(to_slot(of.array(*array)));
-      } else {
-        slots_.push_back(to_slot(argument));
-      }
+      add_slot(argument, launch);
     }
   }
   STOF_CHECK(build == builds_.end()) << "program: layouts are not in order of their launches";
 }
 
-void BoundProgram::add_pointer(const Location& location, std::size_t launch) {
-  const std::byte* const pointer = address(location);
+void BoundProgram::add_slot(const LaunchArgument& argument, std::size_t launch) {
+  const std::size_t slot = slots_.size();
+  if (const auto* location = std::get_if<Location>(&argument)) {
+    slots_.push_back({});
+    add_pointer(*location,
+                {.launch = launch, .slot = slot, .offset_bytes = location->offset_bytes});
+  } else if (const auto* map = std::get_if<TensorMap>(&argument)) {
+    slots_.push_back({});
+    maps_.emplace_back();
+    add_pointer(map->data, {.launch = launch,
+                            .slot = maps_.size() - 1,
+                            .offset_bytes = map->data.offset_bytes,
+                            .map = map});
+  } else if (const auto* array = std::get_if<kernel::LayoutArray>(&argument)) {
+    const BoundLayout& of = *builds_[static_cast<std::size_t>(array->layout)].layout;
+    slots_.push_back(to_slot(of.array(*array)));
+  } else {
+    slots_.push_back(to_slot(argument));
+  }
+}
+
+void BoundProgram::add_pointer(const Location& location, Use use) {
+  fill(use, address(location));
   if (location.space != MemorySpace::Constant && location.space != MemorySpace::Arena) {
     uses_.at(static_cast<std::size_t>(location.space))[static_cast<std::size_t>(location.index)]
-        .push_back(
-            {.launch = launch, .slot = slots_.size(), .offset_bytes = location.offset_bytes});
+        .push_back(use);
   }
-  slots_.push_back(to_slot(pointer));
+}
+
+void BoundProgram::fill(const Use& use, std::byte* data) {
+  if (use.map == nullptr) {
+    slots_[use.slot] = to_slot(data);
+  } else {
+    maps_[use.slot] = cuda::encode_tensor_map(map_spec(*use.map, data));
+  }
 }
 
 void BoundProgram::make_launches() {
   arguments_.reserve(slots_.size());
-  for (ArgumentSlot& slot : slots_) {
-    arguments_.push_back(&slot);
+  auto next_map = maps_.begin();
+  for (const LaunchRecord& record : program_->launches()) {
+    for (const LaunchArgument& argument : record.arguments) {
+      const bool is_map = std::holds_alternative<TensorMap>(argument);
+      arguments_.push_back(is_map ? static_cast<void*>(&*next_map++) : &slots_[arguments_.size()]);
+    }
   }
   std::span<void* const> rest = arguments_;
   auto build = builds_.begin();
@@ -161,7 +219,7 @@ void BoundProgram::set(MemorySpace space, int index, void* pointer) {
   tensors_.at(static_cast<std::size_t>(space)).at(place) = pointer;
   const std::vector<Use>& uses = uses_.at(static_cast<std::size_t>(space)).at(place);
   for (const Use& use : uses) {
-    slots_[use.slot] = to_slot(advance(pointer, use.offset_bytes));
+    fill(use, advance(pointer, use.offset_bytes));
   }
   for (std::size_t i = 0; i < uses.size(); ++i) {
     if (i == 0 || uses[i - 1].launch != uses[i].launch) {

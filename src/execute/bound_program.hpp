@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 
 #include "cuda/device_array.hpp"
@@ -50,11 +51,12 @@ class BoundProgram {
   const DeviceProgram& program() const { return *program_; }
 
  private:
-  // An argument that is a pointer into a tensor.
+  // An argument that is a pointer into a tensor, or a map of it.
   struct Use {
     std::size_t launch = 0;  // of launches_
     std::size_t slot = 0;
     std::int64_t offset_bytes = 0;
+    const kernel::TensorMap* map = nullptr;  // the slot is one of maps_
   };
   using Uses = std::vector<std::vector<Use>>;  // by index, in order of launch
   // Those of launches_ that build a layout.
@@ -67,7 +69,9 @@ class BoundProgram {
   void make_workspace();
   void make_layouts();
   void make_slots();
-  void add_pointer(const kernel::Location& location, std::size_t launch);
+  void add_slot(const kernel::LaunchArgument& argument, std::size_t launch);
+  void add_pointer(const kernel::Location& location, Use use);
+  void fill(const Use& use, std::byte* data);
   void make_launches();
   void set_arguments(std::size_t launch);
   void set_layout(const Build& build);
@@ -78,7 +82,8 @@ class BoundProgram {
   std::array<std::vector<void*>, 3> tensors_;  // inputs, outputs and weights
   std::vector<Build> builds_;                  // as the program has its layouts
   std::vector<ArgumentSlot> slots_;            // of all launches of the program
-  std::vector<void*> arguments_;               // one a slot, pointing to it
+  std::vector<CUtensorMap> maps_;              // of all these launches; their slots are not read
+  std::vector<void*> arguments_;               // one a slot, pointing to it or to its map
   std::vector<cuda::KernelLaunch> launches_;
   std::array<Uses, 3> uses_;  // of inputs, outputs and weights
   std::optional<cuda::KernelGraph> graph_;

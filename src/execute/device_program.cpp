@@ -34,7 +34,8 @@ void check_argument(const Program& program, const LaunchRecord& launch,
     STOF_CHECK(is_index(array->layout, program.layouts.size()))
         << "program: launch '" << launch.label << "' reads layout " << array->layout;
   }
-  const auto* location = std::get_if<Location>(&argument);
+  const auto* map = std::get_if<kernel::TensorMap>(&argument);
+  const auto* location = map != nullptr ? &map->data : std::get_if<Location>(&argument);
   if (location == nullptr) {
     return;
   }

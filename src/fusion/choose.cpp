@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
+#include <string_view>
 
 #include "base/check.hpp"
 #include "fusion/choose_matmul.hpp"
@@ -14,6 +15,8 @@ namespace {
 
 // Below this, lists of keys are less work than tiles.
 constexpr double kKeysPerTile = 64;
+
+constexpr std::string_view kHopperAttention = "attention_block_wise_sm90";
 
 // How far a setting is from the default: steps along the values of each parameter.
 std::int64_t distance(const contract::TemplateContract& contract,
@@ -29,6 +32,46 @@ std::int64_t distance(const contract::TemplateContract& contract,
   return steps;
 }
 
+// Of 64 query rows each.
+std::int64_t query_tiles(const Use& use) {
+  return use.dim("batch") * use.dim("heads") * mask::ceil_div(use.dim("q_len"), mask::kTile);
+}
+
+// Of the kernel for Hopper, by times on an H200. Small blocks, several to an SM, hide each other's
+// waits and look at no more tiles than the mask has; tall ones read keys less often, which long
+// rows of wide heads, or of all keys, want.
+void adjust_hopper(const Use& use, const AttentionMask& mask, kernel::KernelConfig& config) {
+  constexpr double kDense = 0.75;
+  constexpr double kLongRow = 12;  // active tiles of 64 query rows
+  const auto set = [&](std::int64_t tile_q, std::int64_t tile_k, std::int64_t blocks_per_sm,
+                       bool overlaps) {
+    config["tile_q"] = tile_q;
+    config["tile_k"] = tile_k;
+    config["blocks_per_sm"] = blocks_per_sm;
+    config["overlap"] = overlaps ? 1 : 0;
+    config["query_slots"] = 2;
+  };
+  const std::int64_t sm_count = use.scope.device.at("device.sm_count");
+  const std::int64_t width = std::max(use.dim("head_dim"), use.dim("value_dim"));
+  const mask::MaskFeatures& features = mask.features();
+  const double per_row = static_cast<double>(features.full_tiles + features.part_tiles) /
+                         static_cast<double>(features.tiles) *
+                         static_cast<double>(mask::ceil_div(use.dim("kv_len"), mask::kTile));
+  if (width > 2 * mask::kTile) {
+    return;
+  }
+  if (width > mask::kTile) {
+    const bool is_tall = per_row >= kLongRow && query_tiles(use) >= 4 * sm_count;
+    set(is_tall ? 128 : 64, is_tall ? 128 : 64, is_tall ? 1 : 2, true);
+  } else if (query_tiles(use) < 6 * sm_count) {
+    set(64, 64, 3, true);
+  } else if (per_row >= kLongRow && features.density > kDense) {
+    set(192, 128, 1, true);
+  } else {
+    set(64, 64, 4, false);
+  }
+}
+
 // Of the tiled kernel, by times on an H200: tall tiles where most keys are seen, and two groups of
 // warps that share the keys of a tile where tiles are too few for the GPU and long.
 void adjust_attention(const Use& use, const AttentionMask& mask, kernel::KernelConfig& config) {
@@ -39,8 +82,7 @@ void adjust_attention(const Use& use, const AttentionMask& mask, kernel::KernelC
       config[parameter] = value;
     }
   };
-  const std::int64_t tiles =
-      use.dim("batch") * use.dim("heads") * mask::ceil_div(use.dim("q_len"), mask::kTile);
+  const std::int64_t tiles = query_tiles(use);
   const std::int64_t sm_count = use.scope.device.at("device.sm_count");
   if (tiles < 3 * sm_count) {
     set("key_groups", mask.features().longest_tile_row > kLongRow ? 2 : 1);
@@ -68,7 +110,10 @@ std::size_t choose_use(const std::vector<Use>& uses, const AttentionMask* mask) 
   const bool wants_lists = mask != nullptr && keys_per_tile(mask->features()) < kKeysPerTile;
   const auto rank = [&](const Use& use) {
     if (mask != nullptr) {
-      return static_cast<int>(reads_key_rows(use) == wants_lists);
+      const bool is_for_hopper = use.kernel->contract.name == kHopperAttention;
+      const bool fills_hopper = query_tiles(use) >= use.scope.device.at("device.sm_count");
+      return 2 * static_cast<int>(reads_key_rows(use) == wants_lists) +
+             static_cast<int>(is_for_hopper == fills_hopper);
     }
     // A template that takes fewer cases is made for them.
     constexpr int kAboveMatmul = 100;
@@ -86,7 +131,11 @@ std::optional<kernel::KernelConfig> choose_config(const Use& use, const Attentio
   scope.config = choose_matmul_config(use);
   if (mask != nullptr) {
     scope.config = contract::default_config(contract);
-    adjust_attention(use, *mask, scope.config);
+    if (contract.name == kHopperAttention) {
+      adjust_hopper(use, *mask, scope.config);
+    } else {
+      adjust_attention(use, *mask, scope.config);
+    }
   }
   if (!scope.config.empty() && contract::is_allowed(contract, scope)) {
     return scope.config;

@@ -277,7 +277,9 @@ class Lowerer {
                      const contract::LaunchGeometry& geometry, const AttentionMask* mask) {
     const std::vector<expr::Value> scalars =
         contract::scalar_arguments(use.kernel->contract, use.scope);
+    const auto boxes = contract::tensor_map_boxes(use.kernel->contract, use.scope);
     std::size_t next_scalar = 0;
+    std::size_t next_box = 0;
     for (const contract::Argument& argument : use.kernel->contract.launch.arguments) {
       switch (argument.kind) {
         case ArgumentKind::Port: {
@@ -286,6 +288,9 @@ class Lowerer {
                                                              : pointer(view->second));
           break;
         }
+        case ArgumentKind::TensorMap:
+          record.arguments.push_back(tensor_map(use.ports.at(argument.name), boxes[next_box++]));
+          break;
         case ArgumentKind::Workspace:
           record.arguments.push_back(
               geometry.workspace_bytes == 0
@@ -314,6 +319,14 @@ class Lowerer {
                                                                 : argument.value);
       }
     }
+  }
+
+  kernel::TensorMap tensor_map(const View& view, const std::vector<std::int64_t>& box) {
+    return {.data = std::get<Location>(pointer(view)),
+            .dtype = view.dtype,
+            .extents = view.extents,
+            .strides = view.strides,
+            .box = box};
   }
 
   LaunchArgument mask_argument(const AttentionMask& mask, const std::string& name, const Use& use) {

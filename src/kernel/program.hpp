@@ -54,9 +54,21 @@ struct LayoutArray {
   friend bool operator==(const LayoutArray&, const LayoutArray&) = default;
 };
 
-// An argument of a kernel by its C type: a pointer (or null), bool, int, long long, float.
-using LaunchArgument =
-    std::variant<std::nullptr_t, Location, LayoutArray, bool, std::int32_t, std::int64_t, float>;
+// A tensor as TMA copies it tile by tile. Axes run from the outermost; the innermost is contiguous.
+struct TensorMap {
+  Location data;
+  DType dtype = DType::Float16;
+  std::vector<std::int64_t> extents;  // in elements
+  std::vector<std::int64_t> strides;  // in elements
+  std::vector<std::int64_t> box;      // extents of a tile, whose innermost has 128 bytes
+
+  friend bool operator==(const TensorMap&, const TensorMap&) = default;
+};
+
+// An argument of a kernel by its C type: a pointer (or null), bool, int, long long, float, and the
+// 128 bytes of a CUtensorMap.
+using LaunchArgument = std::variant<std::nullptr_t, Location, LayoutArray, bool, std::int32_t,
+                                    std::int64_t, float, TensorMap>;
 
 // One launch of a kernel, complete but for the addresses of memory.
 struct LaunchRecord {

@@ -124,19 +124,16 @@ __device__ __forceinline__ unsigned mask_word(unsigned stored, int status, const
   return word & columns_below(key_end - key, lane);
 }
 
-// Applies a score modifier to the scores of the keys from `key` on, in row blocks from the lane's
-// row on.
-template <int RowBlocks, int Count, typename Modifier>
-__device__ __forceinline__ void modify_scores(float (&s)[RowBlocks][Count],
-                                              const Modifier& modifier, float scale,
-                                              const AttentionPlace& place, int row, int key,
-                                              int lane) {
+// Applies a score modifier to the scores of the keys from `key` on, in the lane's row and the one
+// eight rows on.
+template <int Count, typename Modifier>
+__device__ __forceinline__ void modify_scores(float (&s)[Count], const Modifier& modifier,
+                                              float scale, const AttentionPlace& place, int row,
+                                              int key, int lane) {
 #pragma unroll
-  for (int i = 0; i < RowBlocks * Count; ++i) {
-    const int block = i / Count, n = i % Count;
-    s[block][n] = modifier.score(s[block][n] * scale, place.batch, place.head,
-                                 place.query(row + 16 * block + n % 4 / 2 * 8),
-                                 key + n / 4 * 8 + lane % 4 * 2 + n % 2, place.q_len, place.kv_len);
+  for (int n = 0; n < Count; ++n) {
+    s[n] = modifier.score(s[n] * scale, place.batch, place.head, place.query(row + n % 4 / 2 * 8),
+                          key + n / 4 * 8 + lane % 4 * 2 + n % 2, place.q_len, place.kv_len);
   }
 }
 

@@ -51,6 +51,17 @@ struct SoftmaxRows {
   template <int Scores, int Outputs>
   __device__ __forceinline__ void step(float (&s)[RowBlocks][Scores],
                                        float (&o)[RowBlocks][Outputs], float scale_log2) {
+    float factor[RowBlocks][2];
+    if (raise(s, factor, scale_log2))
+      scale_rows(o, factor);
+    to_probabilities(s, scale_log2);
+  }
+
+  // Has the references follow new scores. Where it says so, to all lanes, older outputs are to be
+  // multiplied by `factor`.
+  template <int Scores>
+  __device__ __forceinline__ bool raise(const float (&s)[RowBlocks][Scores],
+                                        float (&factor)[RowBlocks][2], float scale_log2) {
     float best[RowBlocks][2];
     bool is_passed = false;
 #pragma unroll
@@ -58,8 +69,15 @@ struct SoftmaxRows {
       best[i / 2][i % 2] = fmaxf(reference[i / 2][i % 2], row_max(s[i / 2], i % 2));
       is_passed |= (best[i / 2][i % 2] - reference[i / 2][i % 2]) * scale_log2 > kSlackLog2;
     }
-    if (__any_sync(0xffffffffu, is_passed))
-      follow(best, o, scale_log2);
+    is_passed = __any_sync(0xffffffffu, is_passed);
+    if (is_passed)
+      follow(best, factor, scale_log2);
+    return is_passed;
+  }
+
+  template <int Scores>
+  __device__ __forceinline__ void to_probabilities(float (&s)[RowBlocks][Scores],
+                                                   float scale_log2) {
     float offset[RowBlocks][2];
 #pragma unroll
     for (int i = 0; i < 2 * RowBlocks; ++i) {
@@ -83,17 +101,24 @@ struct SoftmaxRows {
       sum[i / 2][i % 2] = quad_sum(sum[i / 2][i % 2]);
   }
 
-  template <int Outputs>
+  // Outputs are to be multiplied by `factor` then.
   __device__ __forceinline__ void follow(const float (&best)[RowBlocks][2],
-                                         float (&o)[RowBlocks][Outputs], float scale_log2) {
+                                         float (&factor)[RowBlocks][2], float scale_log2) {
 #pragma unroll
     for (int i = 0; i < 2 * RowBlocks; ++i) {
       const int block = i / 2, half = i % 2;
-      const float factor = rescale_factor(reference[block][half], best[block][half], scale_log2);
+      factor[block][half] = rescale_factor(reference[block][half], best[block][half], scale_log2);
       reference[block][half] = best[block][half];
-      sum[block][half] *= factor;
-      scale_row(o[block], half, factor);
+      sum[block][half] *= factor[block][half];
     }
+  }
+
+  template <int Outputs>
+  __device__ __forceinline__ static void scale_rows(float (&o)[RowBlocks][Outputs],
+                                                    const float (&factor)[RowBlocks][2]) {
+#pragma unroll
+    for (int i = 0; i < 2 * RowBlocks; ++i)
+      scale_row(o[i / 2], i % 2, factor[i / 2][i % 2]);
   }
 
   template <int Count>
@@ -154,14 +179,15 @@ template <int Threads, int RowBlocks, int Outputs>
 __device__ __forceinline__ void add_part(const float* part, SoftmaxRows<RowBlocks>& rows,
                                          float (&o)[RowBlocks][Outputs], float scale_log2,
                                          int thread) {
-  float best[RowBlocks][2], factor[RowBlocks][2];
+  float best[RowBlocks][2], factor[RowBlocks][2], own_factor[RowBlocks][2];
 #pragma unroll
   for (int i = 0; i < 2 * RowBlocks; ++i) {
     const float reference = part[2 * i * Threads + thread];
     best[i / 2][i % 2] = fmaxf(rows.reference[i / 2][i % 2], reference);
     factor[i / 2][i % 2] = rescale_factor(reference, best[i / 2][i % 2], scale_log2);
   }
-  rows.follow(best, o, scale_log2);
+  rows.follow(best, own_factor, scale_log2);
+  rows.scale_rows(o, own_factor);
 #pragma unroll
   for (int i = 0; i < 2 * RowBlocks; ++i) {
     rows.sum[i / 2][i % 2] += factor[i / 2][i % 2] * part[(2 * i + 1) * Threads + thread];

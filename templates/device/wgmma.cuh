@@ -43,11 +43,11 @@ __device__ __forceinline__ void wgmma_wait() {
 }
 
 // After wgmma_wait, on what has arrived by then: no use of it moves ahead of this.
-template <int Count>
-__device__ __forceinline__ void hold(float (&sums)[Count][4]) {
+template <int Rows, int Columns>
+__device__ __forceinline__ void hold(float (&sums)[Rows][Columns]) {
 #pragma unroll
-  for (int i = 0; i < 4 * Count; ++i) {
-    asm volatile("" : "+f"(sums[i / 4][i % 4])::"memory");
+  for (int i = 0; i < Rows * Columns; ++i) {
+    asm volatile("" : "+f"(sums[i / Columns][i % Columns])::"memory");
   }
 }
 

@@ -66,6 +66,16 @@ TEST_CASE("extents are dims, numbers or expressions over dims") {
   CHECK(x.shape[3].dim == "hidden");
 }
 
+TEST_CASE("a tensor map is an argument of its own, and passes its port") {
+  json header = full_header();
+  header["launch"]["arguments"][0] = {{"tensor_map", "x"}, {"box", {"param.rows_per_block", 64}}};
+  const Argument map = parse(header).launch.arguments[0];
+  CHECK(map.kind == ArgumentKind::TensorMap);
+  CHECK(map.name == "x");
+  REQUIRE(map.box.size() == 2);
+  CHECK(map.box[0].text() == "param.rows_per_block");
+}
+
 TEST_CASE("weights, escapes and replacements") {
   json header = full_header();
   header["weights"] = {{{"port", "gain"}, {"transform", "fold_scale"}, {"with", {"x"}}}};
@@ -151,6 +161,12 @@ const std::vector<Fault> kFaults = {
     {"/launch/arguments",
      {"x", "r", "gain", "sum"},
      "launch.arguments: the port 'y' is not passed to the kernel"},
+    {"/launch/arguments/0",
+     {{"tensor_map", "z"}, {"box", {1, 64}}},
+     "launch.arguments.0.tensor_map: 'z' is not a port that is always there"},
+    {"/launch/arguments/0",
+     {{"tensor_map", "x"}, {"box", {64}}},
+     "launch.arguments.0.box: the port 'x' has 2 axes, the box 1"},
     {"/hooks/epilogue", "x", "hooks.epilogue: no step writes 'x'"},
     {"/tests/0", {{"rows", 1}}, "tests.0.rows: no port has a dim 'rows'"},
     {"/tests/0", {{"tokens", 0}}, "tests.0.tokens: a dim is at least 1, found 0"},

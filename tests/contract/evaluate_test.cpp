@@ -49,6 +49,29 @@ TEST_CASE("launch, cost and scalar arguments come from the header's expressions"
   CHECK(scalar_arguments(contract, scope) == std::vector<expr::Value>{std::int64_t{333}, 1e-5});
 }
 
+TEST_CASE("the boxes of tensor maps come from the header, if the GPU copies such") {
+  const auto boxes_of = [](const json& rows, const json& columns) {
+    json header = full_header();
+    header["launch"]["arguments"][3] = {{"tensor_map", "sum"}, {"box", {rows, columns}}};
+    const TemplateContract contract = parse(header);
+    return tensor_map_boxes(contract, scope_of(contract));
+  };
+  const auto error = [&](const json& rows, const json& columns) -> std::string {
+    try {
+      boxes_of(rows, columns);
+    } catch (const GraphError& failure) {
+      return failure.what();
+    }
+    return "no error";
+  };
+  CHECK(boxes_of("param.threads_per_row / 2", 64) ==
+        std::vector<std::vector<std::int64_t>>{{64, 64}});
+  CHECK(error("3 * param.threads_per_row", 64) ==
+        "contract rms_norm_residual: an extent of a box of sum is 384, from 1 to 256");
+  CHECK(error(16, 32) ==
+        "contract rms_norm_residual: a box of sum has rows of 64 bytes, not of 128");
+}
+
 TEST_CASE("the first constraint that does not hold is named") {
   const TemplateContract contract = parse(full_header());
   ContractScope scope = scope_of(contract);

@@ -116,7 +116,7 @@ TEST_CASE("those that must be zero lie in front, alone") {
 }
 
 TEST_CASE("no buffers, no bytes") {
-  const ArenaLayout layout = lay_out_arena({});
+  const ArenaLayout layout = lay_out_arena(std::span<const ArenaBuffer>());
   CHECK(layout.offsets.empty());
   CHECK(layout.size_bytes == 0);
   CHECK(layout.zero_bytes == 0);

@@ -299,6 +299,82 @@ TEST_CASE("a program without launches is one") {
   CHECK(program->arena().size_bytes == 0);
 }
 
+TEST_CASE("a tensor map follows its pointer") {
+  // Reads 8 rows of 32 floats from row 4 and column 16 of a tensor of 12 rows of 40; what lies
+  // outside is zero. The copy swaps 16-byte chunks within rows: chunk c of row r lies at c ^ r.
+  constexpr const char* kCopy = R"(
+struct alignas(128) Map { unsigned long long words[16]; };
+extern "C" __global__ void copy(const __grid_constant__ Map map, float* out) {
+  __shared__ __align__(1024) float tile[8 * 32];
+  __shared__ unsigned long long barrier;
+  unsigned at = __cvta_generic_to_shared(&barrier), to = __cvta_generic_to_shared(tile), done = 0;
+  if (threadIdx.x == 0) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(at) : "memory");
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 1024;" ::"r"(at) : "memory");
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%3, %4}], [%2];" ::"r"(to), "l"(&map), "r"(at), "r"(16), "r"(4)
+                 : "memory");
+  }
+  __syncthreads();
+  while (done == 0) {
+    asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0; "
+                 "selp.u32 %0, 1, 0, p; }" : "=r"(done) : "r"(at) : "memory");
+  }
+  for (int i = threadIdx.x; i < 256; i += 32) {
+    int row = i / 32, chunk = i % 32 / 4;
+    out[i] = tile[row * 32 + (chunk ^ row) * 4 + i % 4];
+  }
+}
+)";
+  const std::string target = cuda::read_device_profile(0).target;
+  if (stof::base::parse_gpu_target(target).capability < 90) {
+    return;
+  }
+  Program program;
+  program.kernels = {"copy"};
+  program.launches = {{.kernel = 0,
+                       .block = {32, 1, 1},
+                       .arguments = {stof::kernel::TensorMap{.data = at(MemorySpace::Input, 0, 16),
+                                                             .dtype = stof::DType::Float32,
+                                                             .extents = {12, 40},
+                                                             .strides = {40, 1},
+                                                             .box = {8, 32}},
+                                     at(MemorySpace::Output)},
+                       .label = "copy"}};
+  compile::CompileTask task;
+  task.source.text = kCopy;
+  task.target = stof::base::parse_gpu_target(target);
+  const compile::CompiledKernel compiled = compile::NvrtcCompiler().compile(task, {});
+  const std::vector<std::span<const std::byte>> cubins = {compiled.cubin};
+  const auto loaded = std::make_shared<const DeviceProgram>(0, program, cubins);
+
+  const auto tile_of = [](const std::vector<float>& x) {
+    std::vector<float> tile(256);
+    for (std::size_t i = 0; i < tile.size(); ++i) {
+      const std::size_t row = 4 + i / 32;
+      const std::size_t column = 16 + i % 32;
+      tile[i] = column < 40 ? x[4 + row * 40 + column] : 0.0F;
+    }
+    return tile;
+  };
+  const Array first(numbers(1));
+  const Array second(numbers(2));
+  const Array out{std::vector<float>(kCount)};
+  std::vector<void*> inputs = {first.data()};
+  std::vector<void*> outputs = {out.data()};
+  BoundProgram bound(loaded, {.inputs = inputs, .outputs = outputs, .weights = {}});
+  const cuda::Stream stream;
+  for (const Array* input : {&first, &second}) {
+    bound.set(MemorySpace::Input, 0, input->data());
+    bound.launch(stream.get());
+    stream.synchronize();
+    std::vector<float> tile = out.values();
+    tile.resize(256);
+    CHECK(tile == tile_of(input->values()));
+  }
+}
+
 TEST_CASE("arguments that are not those of the kernel are found before it runs") {
   Program program = three_launches();
   program.launches[2].arguments.pop_back();

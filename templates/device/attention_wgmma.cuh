@@ -1,0 +1,164 @@
+// Attention by wgmma: what lies in shared memory, and what threads do with accumulators of 64 rows,
+// in which element e of the n-th 8-column block of a thread is [4 n + e].
+#pragma once
+
+#include "device/mbarrier.cuh"
+#include "device/mma.cuh"
+#include "device/numeric.cuh"
+#include "device/tensor_map.cuh"
+#include "device/warp_group.cuh"
+#include "device/wgmma.cuh"
+
+namespace stof {
+
+// Sizes of a block. Tiles of Q, K, V and O lie in panels of 64 columns, 128 bytes a row.
+template <int HeadDim, int ValueDim, int TileQ, int TileK, int Slots, int QuerySlots>
+struct AttentionShape {
+  static constexpr int kGroups = TileQ / 64;  // of 64 query rows, a warp group each
+  static constexpr int kTiles = TileK / 64;   // key tiles of a step
+  static constexpr int kSlots = Slots, kQuerySlots = QuerySlots;
+  static constexpr int kKeyPanels = (HeadDim + 63) / 64, kValuePanels = (ValueDim + 63) / 64;
+  static constexpr int kPanels = kKeyPanels > kValuePanels ? kKeyPanels : kValuePanels;
+  static constexpr int kValueColumns = (ValueDim + 15) / 16 * 16;
+  static constexpr int kRowBytes = 128, kTileBytes = 64 * kRowBytes;  // of a panel
+  static constexpr int kQueryPanelBytes = TileQ * kRowBytes, kPanelBytes = TileK * kRowBytes;
+  static constexpr int kBitmapBytes = 512;
+};
+
+// What the consumers know of the key tiles of a step: the first key of each, and what each 64
+// queries see of it.
+template <typename Shape>
+struct StepNotes {
+  int key[Shape::kTiles];
+  int status[Shape::kTiles * Shape::kGroups];
+};
+
+// What they know of a query tile.
+struct QueryTile {
+  int steps;  // kNoTile: the one before was the last
+  int batch, head, plane, first_query;
+  int key_end;              // keys from here on do not exist
+  int last_tile, last_key;  // the last key tile: its place in the last step, its first key
+};
+constexpr int kNoTile = -1;
+
+// The scores of one of the 64-key tiles of a step.
+template <int Count>
+__device__ __forceinline__ float (&scores_of_tile(float (&s)[Count], int tile))[32] {
+  return reinterpret_cast<float(&)[32]>(s[32 * tile]);
+}
+
+// Probabilities as the A operand of the second product, 16 keys a piece.
+template <typename T, int Count>
+__device__ __forceinline__ void pack_probabilities(unsigned (&p)[Count / 8][4],
+                                                   const float (&s)[Count]) {
+#pragma unroll
+  for (int i = 0; i < Count / 2; ++i)
+    p[i / 4][i % 4] = pack2<T>(s[2 * i], s[2 * i + 1]);
+}
+
+// Zeroes the rows from `valid` on of a tile of 64 rows, in each of its panels, by a warp group.
+template <int Panels, int PanelBytes>
+__device__ __forceinline__ void clear_rows(unsigned tile, int valid, int thread) {
+  for (int i = max(valid, 0) * 8 + thread; i < 64 * 8; i += 128) {
+#pragma unroll
+    for (int panel = 0; panel < Panels; ++panel) {
+      asm volatile(
+          "st.shared.v4.u32 [%0], {%1, %1, %1, %1};" ::"r"(tile + panel * PanelBytes + i * 16),
+          "r"(0)
+          : "memory");
+    }
+  }
+}
+
+__device__ __forceinline__ void store_matrices(unsigned row_address, unsigned r0, unsigned r1,
+                                               unsigned r2, unsigned r3) {
+  asm volatile(
+      "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row_address),
+      "r"(r0), "r"(r1), "r"(r2), "r"(r3)
+      : "memory");
+}
+
+// Leaves the 16 rows of a warp in panels, as tensor maps take them; `rows` is where they begin in
+// the first panel.
+template <typename T, int PanelBytes, int Count>
+__device__ __forceinline__ void leave_rows(unsigned rows, const float (&x)[Count], int lane) {
+  const int row = lane % 16, chunk = lane / 16;
+#pragma unroll
+  for (int j = 0; j < Count / 8; ++j) {
+    const float* e = x + 8 * j;
+    store_matrices(rows + j / 4 * PanelBytes + swizzled_offset<128>(row, j % 4 * 2 + chunk),
+                   pack2<T>(e[0], e[1]), pack2<T>(e[2], e[3]), pack2<T>(e[4], e[5]),
+                   pack2<T>(e[6], e[7]));
+  }
+}
+
+// Rings and their barriers; `here` when a slot is full, `free` when it may be filled again. The
+// front is aligned to 1024 bytes. Outputs take the place of the queries.
+template <typename Shape>
+struct AttentionShared {
+  unsigned char queries[Shape::kQuerySlots][Shape::kPanels * Shape::kQueryPanelBytes];
+  unsigned char slots[Shape::kSlots][Shape::kPanels * Shape::kPanelBytes];  // a step of K or V each
+  unsigned bitmaps[Shape::kSlots][Shape::kTiles * Shape::kGroups][Shape::kBitmapBytes / 4];
+  StepNotes<Shape> notes[Shape::kSlots];
+  QueryTile tiles[Shape::kQuerySlots];
+  unsigned long long queries_here[Shape::kQuerySlots], queries_free[Shape::kQuerySlots];
+  unsigned long long here[Shape::kSlots], free[Shape::kSlots];
+
+  // By one thread.
+  __device__ __forceinline__ void init_barriers() {
+    constexpr int kConsumerWarps = 4 * Shape::kGroups;
+    for (int slot = 0; slot < Shape::kQuerySlots; ++slot) {
+      init_barrier(shared_address(&queries_here[slot]), 1);
+      init_barrier(shared_address(&queries_free[slot]), kConsumerWarps);
+    }
+    for (int slot = 0; slot < Shape::kSlots; ++slot) {
+      init_barrier(shared_address(&here[slot]), 1);
+      init_barrier(shared_address(&free[slot]), kConsumerWarps);
+    }
+    publish_barriers();
+  }
+
+  // The next slot of a consumer, once it is full.
+  __device__ __forceinline__ unsigned take_slot(RingPlace<Shape::kSlots>& at) {
+    const unsigned slot = at.slot;
+    wait_for_phase(shared_address(&here[slot]), at.parity);
+    at.advance();
+    return slot;
+  }
+
+  // Values past the length may be anything, and 0 * NaN would spoil the sums. By a warp group,
+  // before it takes the last values of a query tile.
+  __device__ __forceinline__ void clear_values(unsigned slot, const QueryTile& tile, int group) {
+    const int valid = tile.key_end - tile.last_key;
+    if (valid >= 64)
+      return;
+    const unsigned values = shared_address(slots[slot]) + tile.last_tile * Shape::kTileBytes;
+    clear_rows<Shape::kValuePanels, Shape::kPanelBytes>(values, valid, threadIdx.x % 128);
+    fence_for_wgmma();
+    group_barrier<Shape::kGroups>(group);
+  }
+
+  // Writes the 16 rows of a warp, whose first element is `origin`, and frees the slot of queries.
+  template <typename T>
+  __device__ __forceinline__ void store_outputs(const TensorMap& o, unsigned slot,
+                                                const float (&x)[Shape::kValueColumns / 2],
+                                                TileOrigin origin) {
+    const unsigned rows = shared_address(queries[slot]) + threadIdx.x / 32 * 16 * Shape::kRowBytes;
+    leave_rows<T, Shape::kQueryPanelBytes>(rows, x, threadIdx.x % 32);
+    fence_for_wgmma();
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) {
+#pragma unroll
+      for (int panel = 0; panel < Shape::kValuePanels; ++panel) {
+        origin.column = panel * 64;
+        store_tile(o, rows + panel * Shape::kQueryPanelBytes, origin);
+      }
+      wait_for_store_reads();
+      arrive(shared_address(&queries_free[slot]));
+    }
+    __syncwarp();
+  }
+};
+
+}  // namespace stof

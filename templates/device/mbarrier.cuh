@@ -1,0 +1,50 @@
+// Barriers in shared memory (sm_90): threads arrive at one, and so do the bytes of bulk copies.
+#pragma once
+
+namespace stof {
+
+// By one thread, which then calls publish_barriers before the barrier of the block.
+__device__ __forceinline__ void init_barrier(unsigned barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+}
+__device__ __forceinline__ void publish_barriers() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+__device__ __forceinline__ void arrive(unsigned barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
+// Arrives, and has the phase wait for so many bytes as well.
+__device__ __forceinline__ void arrive_expecting(unsigned barrier, unsigned bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
+               : "memory");
+}
+
+// Returns when the phase of that parity is over: a new barrier is in phase 0, and the one before it
+// counts as over.
+__device__ __forceinline__ void wait_for_phase(unsigned barrier, unsigned parity) {
+  unsigned is_over;
+  do {
+    asm volatile(
+        "{ .reg .pred p;\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+        "selp.u32 %0, 1, 0, p; }"
+        : "=r"(is_over)
+        : "r"(barrier), "r"(parity)
+        : "memory");
+  } while (is_over == 0);
+}
+
+// A place in a ring of slots, each with a barrier: the parity changes with each turn of the ring.
+template <int Slots>
+struct RingPlace {
+  unsigned slot = 0, parity = 0;
+
+  __device__ __forceinline__ void advance() {
+    slot = slot + 1 == Slots ? 0 : slot + 1;
+    parity ^= slot == 0;
+  }
+};
+
+}  // namespace stof
