@@ -300,6 +300,30 @@ TEST_CASE("grouped heads, ragged batches, other value widths, queries and keys o
   CHECK(faults_of(cases) == "");
 }
 
+TEST_CASE("as many queries as fill a GPU, in short rows and long ones") {
+  std::vector<AttentionCase> cases;
+  for (int i = 0; i < kFamilies; ++i) {
+    for (const std::int64_t head_dim : {32, 64, 72, 128, 256}) {
+      const DType dtype = (i + head_dim / 8) % 2 == 0 ? DType::Float16 : DType::BFloat16;
+      const auto add = [&](std::int64_t batch, std::int64_t q_len, std::int64_t kv_len) {
+        const auto [name, mask] = family(i, q_len);
+        cases.push_back({name, mask, dtype, batch, 12, 4, q_len, kv_len, head_dim, head_dim});
+      };
+      add(1, 1000, 1000);
+      add(8, 600, 333);
+      add(6, 1000, 1000);
+      cases.back().kv_lengths = {1000, 1, 64, 0, 999, 500};
+    }
+  }
+  const Mask per_head = query_position() - key_position() < 8 * (head_index() + 1) && causal();
+  const Mask per_batch = key_position() < 50 * (batch_index() + 1);
+  cases.push_back({"per_head", per_head, DType::Float16, 3, 12, 12, 1000, 1000, 64, 64});
+  cases.push_back({"per_batch", per_batch, DType::Float16, 9, 12, 6, 600, 600, 64, 128});
+  cases.push_back(
+      {"per_both", per_head && per_batch, DType::BFloat16, 9, 12, 12, 600, 600, 96, 64});
+  CHECK(faults_of(cases) == "");
+}
+
 TEST_CASE("random draws of mask, shape and head dim") {
   std::mt19937 generator(20);
   const auto draw = [&](std::int64_t low, std::int64_t high) {

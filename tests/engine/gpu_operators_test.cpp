@@ -61,6 +61,7 @@ TEST_CASE("elementwise operators, views and gathers") {
 
 TEST_CASE("attention with scores and masks that arrive at run time") {
   check(attention_cases());
+  check(attention_cases(34));
 }
 
 TEST_CASE("float32 products and norms") {

@@ -192,13 +192,13 @@ inline AttentionOptions with_score(const Score& score) {
   return {.mask = causal(), .score = score};
 }
 
-// Score modifiers and run-time masks.
-inline std::vector<OperatorCase> attention_cases() {
-  const auto with = [](const std::string& name,
-                       const std::function<AttentionOptions(Graph&, DType)>& options) {
-    return OperatorCase{name, [options](DType dtype) {
+// Score modifiers and run-time masks. 34 heads are enough to fill a GPU.
+inline std::vector<OperatorCase> attention_cases(std::int64_t heads = 4) {
+  const auto with = [heads](const std::string& name,
+                            const std::function<AttentionOptions(Graph&, DType)>& options) {
+    return OperatorCase{fmt::format("{}, {} heads", name, heads), [options, heads](DType dtype) {
                           Graph graph("attention");
-                          const Shape shape = {2, 4, 90, 32};
+                          const Shape shape = {2, heads, 90, 32};
                           const auto q = graph.input("q", shape, dtype);
                           const auto k = graph.input("k", shape, dtype);
                           const auto v = graph.input("v", shape, dtype);
@@ -216,20 +216,24 @@ inline std::vector<OperatorCase> attention_cases() {
            }),
       with("soft cap", [](Graph&, DType) { return with_score(5.0 * tanh(score() / 5.0)); }),
       with("relative bias",
-           [](Graph& graph, DType dtype) {
-             const auto bias = graph.capture(graph.weight("bias", {4, 200}, dtype));
+           [heads](Graph& graph, DType dtype) {
+             const auto bias = graph.capture(graph.weight("bias", {heads, 200}, dtype));
              return with_score(score() +
                                bias(head_index(), key_position() - query_position() + 100));
            }),
       with("additive bias",
-           [](Graph& graph, DType dtype) {
-             const auto bias = graph.capture(graph.input("bias", {1, 4, 90, 90}, dtype));
+           [heads](Graph& graph, DType dtype) {
+             const auto bias = graph.capture(graph.input("bias", {1, heads, 90, 90}, dtype));
              return with_score(score() +
                                bias(batch_index(), head_index(), query_position(), key_position()));
            }),
       with("table",
-           [](Graph&, DType) {
-             const Table slopes("slopes", std::vector<double>{0.5, 0.25, 0.125, 0.0625});
+           [heads](Graph&, DType) {
+             std::vector<double> values;
+             for (std::int64_t head = 0; head < heads; ++head) {
+               values.push_back(1.0 / static_cast<double>(head + 2));
+             }
+             const Table slopes("slopes", values);
              return with_score(score() +
                                slopes[head_index()] * to_float(key_position() - query_position()));
            }),

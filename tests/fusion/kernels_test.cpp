@@ -149,9 +149,28 @@ class Kernels {
 
 void add_cases(Kernels& kernels, const base::DeviceProfile& device) {
   for (const auto& cases : {testing::matmul_cases(), testing::row_cases(), testing::other_cases(),
-                            testing::attention_cases()}) {
+                            testing::attention_cases(), testing::attention_cases(34)}) {
     for (const testing::OperatorCase& of : cases) {
       kernels.add(of.build(DType::Float16), device);
+    }
+  }
+}
+
+// Attention as the rules of choose.cpp tell it apart: by size, width, class and length of lists.
+void add_attention(Kernels& kernels, const base::DeviceProfile& device) {
+  const std::vector<Mask> masks = {Mask(), causal(), sliding_window(64, 64), strided(7),
+                                   random_blocks(64, 3, 5)};
+  for (const std::int64_t head_dim : {64, 72, 128, 256}) {
+    for (const std::int64_t batch : {1, 16}) {
+      for (const Mask& mask : masks) {
+        Graph graph("attention");
+        const Shape shape = {batch, 12, 1024, head_dim};
+        const auto q = graph.input("q", shape, DType::BFloat16);
+        const auto k = graph.input("k", shape, DType::BFloat16);
+        const auto v = graph.input("v", shape, DType::BFloat16);
+        graph.output("o", graph.attention(q, k, v, {.mask = mask}));
+        kernels.add(graph, device);
+      }
     }
   }
 }
@@ -189,6 +208,7 @@ TEST_CASE("what is chosen compiles for every kind of GPU, without spills or lost
   for (const char* device : kDevices) {
     add_cases(kernels, base::shipped_profile(device));
   }
+  add_attention(kernels, base::shipped_profile("h200"));
   CHECK(kernels.all().size() > 200);
   CHECK(kernels.faults(kernels.all()) == "");
 }

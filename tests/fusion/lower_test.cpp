@@ -55,7 +55,7 @@ TEST_CASE("a transformer layer") {
 
 TEST_CASE("every operator has a template, on every GPU") {
   for (const auto& cases : {testing::matmul_cases(), testing::row_cases(), testing::other_cases(),
-                            testing::attention_cases()}) {
+                            testing::attention_cases(), testing::attention_cases(34)}) {
     for (const testing::OperatorCase& of : cases) {
       for (const DType dtype : {DType::Float16, DType::BFloat16}) {
         const std::string text = of.name + " " + std::string(name(dtype));
