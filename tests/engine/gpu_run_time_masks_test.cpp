@@ -96,9 +96,9 @@ std::pair<HostTensor, HostTensor> csr_of(const Mask& mask, const mask::Extent& e
 
 void check_close(const std::map<std::string, Values>& actual, const reference::Outputs& expected,
                  double tolerance) {
-  for (const auto& [name, output] : expected) {
-    INFO(name);
-    CHECK(relative_norm(actual.at(name), output.values) <= tolerance);
+  for (const auto& output : expected) {
+    INFO(output.first);
+    CHECK(relative_norm(actual.at(output.first), output.second.values) <= tolerance);
   }
 }
 
@@ -107,7 +107,7 @@ std::map<std::string, Values> check(const Graph& graph, HostTensors& tensors,
                                     const std::string& kernel, double tolerance = kTolerance) {
   const Plan plan = gpu().build(graph);
   CHECK(plan.explain().find(kernel) != std::string::npos);
-  const auto actual = run_plan(gpu(), plan, tensors);
+  auto actual = run_plan(gpu(), plan, tensors);
   CHECK(run_plan(gpu(), plan, tensors) == actual);
   check_close(actual, run_graph(graph, tensors, {.precision = Precision::Float64}), tolerance);
   return actual;
@@ -204,9 +204,9 @@ TEST_CASE("dense masks, shared and for each batch element and head") {
   const Mask few = random_tokens(0.004, 7);
   for (const auto& [batch, heads] :
        std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 1}, {2, 1}, {1, 4}, {2, 4}}) {
-    INFO(batch, " x ", heads);
     HostTensors tensors = operands(kSmall);
     const Shape shape = {batch, heads, 200, 200};
+    INFO(shape.text());
     tensors.emplace("m", dense_of(hostile, kSmall, batch, heads));
     check(attention(kSmall, masked(MaskForm::Dense, shape)), tensors, kBlockWise);
     check(attention(kSmall, masked(MaskForm::Dense, shape, {}, causal())), tensors, kBlockWise);
@@ -290,7 +290,7 @@ TEST_CASE("set gives other rows and columns to a csr") {
   const Plan plan = gpu().build(graph);
   HostTensors tensors = operands(kSmall);
   std::vector<Buffer> others;
-  for (int i = 0; i < 2; ++i) {
+  for (std::size_t i = 0; i < 2; ++i) {
     auto [row_ptr, col_idx] = csr_of(masks[i], kSmall, 2000);
     tensors.insert_or_assign("m.row_ptr", row_ptr);
     tensors.insert_or_assign("m.col_idx", col_idx);
@@ -300,12 +300,12 @@ TEST_CASE("set gives other rows and columns to a csr") {
     }
   }
   Bound bound(plan, tensors);
-  for (int i = 0; i < 2; ++i) {
+  for (std::size_t i = 0; i < 2; ++i) {
     auto [row_ptr, col_idx] = csr_of(masks[i], kSmall, 2000);
     tensors.insert_or_assign("m.row_ptr", row_ptr);
     tensors.insert_or_assign("m.col_idx", col_idx);
-    bound.run().set("m.row_ptr", others[static_cast<std::size_t>(2 * i)]);
-    bound.run().set("m.col_idx", others[static_cast<std::size_t>(2 * i + 1)]);
+    bound.run().set("m.row_ptr", others[2 * i]);
+    bound.run().set("m.col_idx", others[2 * i + 1]);
     bound.run().launch();
     bound.run().synchronize();
     check_close({{"o", bound.download("o")}, {"lse", bound.download("lse")}},
@@ -454,7 +454,8 @@ TEST_CASE("symbolic lengths: a layout for each") {
   for (const std::int64_t length : {300, 2, 64, 65, 177}) {
     HostTensors tensors;
     tensors.emplace("q", random_tensor({1, 2, length, 32}, 4, DType::Float16));
-    tensors.emplace("m", int32s({0, static_cast<double>(length / 2), static_cast<double>(length)}));
+    const std::int64_t half = length / 2;
+    tensors.emplace("m", int32s({0, static_cast<double>(half), static_cast<double>(length)}));
     tensors.emplace("d", dense_of(strided(3), {1, 2, length, length}));
     const DimValues dims = {{"seq", length}};
     const auto actual = run_plan(gpu(), plan, tensors, dims);
