@@ -1,5 +1,6 @@
 #include "bert.hpp"
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -21,10 +22,18 @@ class BertBuilder {
           graph_.input("key_padding", {options_.batch, options_.sequence}, stof::DType::UInt8);
       mask_ = mask_ && stof::key_padding(graph_.capture(keep));
     }
+    if (options_.key_lengths) {
+      lengths_ =
+          graph_.mask_input("key_lengths", {options_.batch}, {.form = stof::MaskForm::KeyLengths});
+    }
     for (std::int64_t i = 0; i < config_.num_hidden_layers; ++i) {
       x = layer("encoder.layer." + std::to_string(i) + ".", x);
     }
-    graph_.output("last_hidden_state", x);
+    if (options_.sentence) {
+      graph_.output("sentence", sentence(x));
+    } else {
+      graph_.output("last_hidden_state", x);
+    }
     return std::move(graph_);
   }
 
@@ -44,8 +53,9 @@ class BertBuilder {
 
   Tensor layer(const std::string& name, const Tensor& x) {
     const std::string self = name + "attention.self.";
-    const Tensor context = graph_.attention(heads(self + "query.", x), heads(self + "key.", x),
-                                            heads(self + "value.", x), {.mask = mask_});
+    const Tensor context =
+        graph_.attention(heads(self + "query.", x), heads(self + "key.", x),
+                         heads(self + "value.", x), {.mask = mask_, .mask_input = lengths_});
     const Tensor attended = linear(name + "attention.output.dense.", graph_.merge_heads(context),
                                    config_.hidden_size, config_.hidden_size);
     const Tensor y = norm(name + "attention.output.LayerNorm.", graph_.add(attended, x));
@@ -55,6 +65,15 @@ class BertBuilder {
     const Tensor outer =
         linear(name + "output.dense.", inner, config_.intermediate_size, config_.hidden_size);
     return norm(name + "output.LayerNorm.", graph_.add(outer, y));
+  }
+
+  // The mean of the tokens, at length 1: [batch, 1, hidden]
+  Tensor sentence(const Tensor& x) {
+    const Tensor shares =
+        graph_.input("shares", {options_.batch, 1, options_.sequence}, options_.dtype);
+    const Tensor mean = graph_.matmul(shares, x);
+    const Tensor square = graph_.reduce_sum(graph_.multiply(mean, mean), 2, true);
+    return graph_.divide(mean, graph_.sqrt(square));
   }
 
   // [batch, heads, sequence, head_dim]
@@ -82,6 +101,7 @@ class BertBuilder {
   const BertConfig& config_;
   const BertOptions& options_;
   stof::Mask mask_;
+  std::optional<stof::MaskInput> lengths_;
   stof::Graph graph_{"bert"};
 };
 

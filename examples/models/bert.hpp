@@ -34,12 +34,16 @@ struct BertOptions {
   stof::DType dtype = stof::DType::Float16;
   stof::Mask mask = {};      // of every attention
   bool key_padding = false;  // adds the input "key_padding"
+  bool key_lengths = false;  // adds the input "key_lengths"
+  bool sentence = false;     // one vector a text instead of one a token; adds the input "shares"
 };
 
 // BertModel without its pooler (Devlin et al., "BERT", 2019): token type 0, weights by their names
 // in Hugging Face. Inputs "ids" int32 [batch, sequence] and, where it is asked for, "key_padding"
-// uint8 [batch, sequence], 0 for keys that nobody sees. Output "last_hidden_state" [batch,
-// sequence, hidden_size].
+// uint8 [batch, sequence], 0 for keys that nobody sees; "key_lengths" int32 [batch], from which key
+// on nobody sees any; "shares" [batch, 1, sequence], how much of each token is in the sentence.
+// Output "last_hidden_state" [batch, sequence, hidden_size], or "sentence" [batch, 1, hidden_size],
+// of length 1 (Reimers and Gurevych, "Sentence-BERT", 2019).
 stof::Graph bert(const BertConfig& config, const BertOptions& options);
 
 }  // namespace models

@@ -19,9 +19,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Entries of another layout go to another folder, so versions of the library can share a directory.
-constexpr std::string_view kLayout = "v1";
-
 // Tells backup programs to leave the folder out (bford.info/cachedir).
 constexpr std::string_view kCacheTag =
     "Signature: 8a477f597d28d172789f06886806bc55\n"

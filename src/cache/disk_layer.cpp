@@ -18,20 +18,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A cubin has some 50 KB, a plan less. What is larger was not written here.
-constexpr std::size_t kMaxEntryBytes = 64 << 20;
 constexpr std::size_t kMaxBadFiles = 16;
-
-std::string_view folder_name(EntryKind kind) {
-  switch (kind) {
-    case EntryKind::Kernel:
-      return "kernels";
-    case EntryKind::Plan:
-      return "plans";
-    default:
-      return "renderings";
-  }
-}
 
 void keep_newest(const fs::path& folder, std::size_t count) {
   std::error_code ignored;
@@ -47,6 +34,17 @@ void keep_newest(const fs::path& folder, std::size_t count) {
 }
 
 }  // namespace
+
+std::string_view folder_name(EntryKind kind) {
+  switch (kind) {
+    case EntryKind::Kernel:
+      return "kernels";
+    case EntryKind::Plan:
+      return "plans";
+    default:
+      return "renderings";
+  }
+}
 
 void set_aside(const fs::path& folder, const fs::path& file, const std::string& bytes) {
   try {

@@ -1,12 +1,23 @@
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "cache/layer.hpp"
 
 namespace stof::cache {
+
+// Entries of another layout go to another folder, so versions of the library can share a directory.
+inline constexpr std::string_view kLayout = "v1";
+
+// A cubin has some 50 KB, a plan less. What is larger was not written here.
+inline constexpr std::size_t kMaxEntryBytes = 64 << 20;
+
+// Where entries of a kind are, below the folder of the layout.
+std::string_view folder_name(EntryKind kind);
 
 // Told what went wrong, in one line, where the cache goes on without. From any thread.
 using Warn = std::function<void(const std::string&)>;

@@ -38,6 +38,9 @@ void check_weights(const PlanData& plan, const WeightsData& weights);
 // Throws GraphError for a value of a dim that the plan does not have.
 void check_dims(const PlanData& plan, const DimValues& dims);
 
+// "model", "float32", "float64".
+const char* precision_name(Precision precision);
+
 // The tensors of the program by the plan's indices, in the memory that is bound.
 execute::BoundProgram bind_gpu(const PlanData& plan, const WeightsData& weights,
                                const Bindings& tensors, const BindOptions& options);

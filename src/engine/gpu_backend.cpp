@@ -18,14 +18,6 @@ namespace stof::engine {
 
 using base::DeviceProfile;
 
-namespace {
-
-std::optional<int> find_device(const EngineOptions& options) {
-  return options.target.empty() ? std::optional(options.device) : std::nullopt;
-}
-
-// The shipped profile that the options name, else the first for which the target is the native one,
-// else the first on which it runs.
 DeviceProfile profile_of_target(const EngineOptions& options) {
   const base::GpuTarget target = base::parse_gpu_target(options.target);
   const DeviceProfile* profile = nullptr;
@@ -50,6 +42,12 @@ DeviceProfile profile_of_target(const EngineOptions& options) {
   DeviceProfile result = *profile;
   result.target = target.text();
   return result;
+}
+
+namespace {
+
+std::optional<int> find_device(const EngineOptions& options) {
+  return options.target.empty() ? std::optional(options.device) : std::nullopt;
 }
 
 DeviceProfile find_profile(const EngineOptions& options) {

@@ -61,6 +61,10 @@ class GpuBackend {
   jit::TemplateJit template_jit_;
 };
 
+// What EngineOptions::target is taken to be: the shipped profile that the options name, else the
+// first for which it is the native one, else the first on which it runs. Throws GraphError.
+base::DeviceProfile profile_of_target(const EngineOptions& options);
+
 // The backend that the options ask for; null for the reference one.
 std::shared_ptr<const GpuBackend> open_backend(const EngineOptions& options);
 

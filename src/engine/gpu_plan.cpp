@@ -5,8 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "execute/bound_layout.hpp"
 #include "graph/bind_dims.hpp"
 
@@ -23,27 +21,27 @@ std::span<const std::byte> cubin_of(const jit::Kernel& kernel) {
   return kernel.compiled.cubin;
 }
 
-std::string describe_launch(const GpuCode& code, const kernel::LaunchRecord& launch) {
+LaunchDescription describe_launch(const GpuCode& code, const kernel::LaunchRecord& launch) {
   const auto kernel = static_cast<std::size_t>(launch.kernel);
   const compile::FunctionResources& resources =
       code.kernels[kernel].compiled.entry(code.program.kernels[kernel]);
-  const auto extents = [](const std::array<std::int64_t, 3>& sizes) {
-    return fmt::format("{}x{}x{}", sizes[0], sizes[1], sizes[2]);
-  };
-  return fmt::format(
-      "{}: {}, grid {}, block {}, cluster {}, shared {} + {} bytes, registers {}, spills {} "
-      "bytes{}",
-      launch.label, code.templates[kernel], extents(launch.grid), extents(launch.block),
-      extents(launch.cluster), resources.shared_bytes, launch.shared_bytes, resources.registers,
-      resources.spill_store_bytes, launch.is_programmatic ? ", programmatic" : "");
+  return {.label = launch.label,
+          .file = code.templates[kernel],
+          .grid = launch.grid,
+          .block = launch.block,
+          .cluster = launch.cluster,
+          .static_shared_bytes = resources.shared_bytes,
+          .dynamic_shared_bytes = launch.shared_bytes,
+          .registers = resources.registers,
+          .spill_bytes = resources.spill_store_bytes,
+          .is_programmatic = launch.is_programmatic};
 }
 
-std::string describe_layout(const GpuCode& code, const kernel::LayoutBuild& build) {
-  return fmt::format(
-      "layout of '{}': built on each run ahead of {}, {} part tiles, {} bytes", build.name,
-      code.program.launches[static_cast<std::size_t>(build.first_launch)].label,
-      build.max_part_tiles == 0 ? "any number of" : fmt::format("at most {}", build.max_part_tiles),
-      execute::run_time_layout(build).workspace_bytes());
+LayoutDescription describe_layout(const GpuCode& code, const kernel::LayoutBuild& build) {
+  return {.mask = build.name,
+          .first_reader = code.program.launches[static_cast<std::size_t>(build.first_launch)].label,
+          .max_part_tiles = build.max_part_tiles,
+          .workspace_bytes = execute::run_time_layout(build).workspace_bytes()};
 }
 
 }  // namespace
@@ -97,23 +95,23 @@ std::int64_t GpuPlan::workspace_bytes(const DimValues& dims) const {
   return code(dims)->workspace_bytes;
 }
 
-std::string GpuPlan::explain(const DimValues& dims) const {
+PlanDescription GpuPlan::describe(const DimValues& dims) const {
   const DimValues& used = dims.empty() ? largest_dims() : dims;
   const std::shared_ptr<const GpuCode> code = this->code(used);
-  std::string text =
-      fmt::format("gpu backend, {} as {}\n{} launches of {} kernels, workspace {} bytes\n",
-                  backend_->profile().name, backend_->profile().target,
-                  code->program.launches.size(), code->kernels.size(), code->workspace_bytes);
-  for (const auto& [name, value] : used) {
-    text += fmt::format("{} = {}\n", name, value);
-  }
+  PlanDescription description = {.device = backend_->profile().name,
+                                 .target = backend_->profile().target,
+                                 .dims = used,
+                                 .kernel_count = static_cast<std::int64_t>(code->kernels.size()),
+                                 .workspace_bytes = code->workspace_bytes,
+                                 .layouts = {},
+                                 .launches = {}};
   for (const kernel::LayoutBuild& build : code->program.layouts) {
-    text += describe_layout(*code, build) + "\n";
+    description.layouts.push_back(describe_layout(*code, build));
   }
   for (const kernel::LaunchRecord& launch : code->program.launches) {
-    text += describe_launch(*code, launch) + "\n";
+    description.launches.push_back(describe_launch(*code, launch));
   }
-  return text;
+  return description;
 }
 
 }  // namespace stof::engine

@@ -1,15 +1,47 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "engine/gpu_backend.hpp"
 #include "execute/device_program.hpp"
 
 namespace stof::engine {
+
+// One launch in the words of Plan::explain.
+struct LaunchDescription {
+  std::string label;  // what it computes: "linear_3, gelu_4"
+  std::string file;   // of the template
+  std::array<std::int64_t, 3> grid, block, cluster;
+  std::int64_t static_shared_bytes = 0;
+  std::int64_t dynamic_shared_bytes = 0;
+  std::int64_t registers = 0;  // a thread
+  std::int64_t spill_bytes = 0;
+  bool is_programmatic = false;
+};
+
+// A layout of a mask that is built on each run.
+struct LayoutDescription {
+  std::string mask;
+  std::string first_reader;         // the label of the launch that it is built ahead of
+  std::int64_t max_part_tiles = 0;  // 0: no bound
+  std::int64_t workspace_bytes = 0;
+};
+
+struct PlanDescription {
+  std::string device;  // "NVIDIA H200"
+  std::string target;  // "sm_90a"
+  DimValues dims;
+  std::int64_t kernel_count = 0;
+  std::int64_t workspace_bytes = 0;
+  std::vector<LayoutDescription> layouts;
+  std::vector<LaunchDescription> launches;
+};
 
 // A normalised graph for one GPU or target: its code for each choice of dims that was asked for.
 // Safe to use from several threads.
@@ -23,7 +55,7 @@ class GpuPlan {
 
   std::int64_t workspace_bytes(const DimValues& dims) const;
   // With no dims for a graph that has some: at the largest.
-  std::string explain(const DimValues& dims) const;
+  PlanDescription describe(const DimValues& dims) const;
 
   const GpuBackend& backend() const { return *backend_; }
 

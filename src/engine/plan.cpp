@@ -7,6 +7,7 @@
 
 #include "engine/border.hpp"
 #include "engine/data.hpp"
+#include "engine/explain.hpp"
 #include "graph/ir.hpp"
 #include "stof/engine.hpp"
 #include "stof/error.hpp"
@@ -38,10 +39,6 @@ void check_dims(const PlanData& plan, const DimValues& dims) {
   }
 }
 
-}  // namespace engine
-
-namespace {
-
 const char* precision_name(Precision precision) {
   switch (precision) {
     case Precision::Float32:
@@ -52,6 +49,10 @@ const char* precision_name(Precision precision) {
       return "model";
   }
 }
+
+}  // namespace engine
+
+namespace {
 
 const TensorInfo* find(const std::vector<TensorInfo>& tensors, const std::string& name) {
   const auto found = std::find_if(tensors.begin(), tensors.end(),
@@ -134,10 +135,10 @@ std::string Plan::explain(const DimValues& dims) const {
     engine::check_dims(*data_, dims);
   }
   if (data_->gpu) {
-    return data_->gpu->explain(dims);
+    return engine::explain_text(data_->gpu->describe(dims));
   }
   return fmt::format("reference backend, {} precision\n{}",
-                     precision_name(data_->options.precision), data_->graph.dump());
+                     engine::precision_name(data_->options.precision), data_->graph.dump());
 }
 
 }  // namespace stof

@@ -57,13 +57,14 @@ json hook_of(const Use& use, const Chain& chain, const graph::Ir& ir) {
   return hook;
 }
 
-json baked_attributes(const Use& use) {
+json baked_attributes(const contract::TemplateContract& contract,
+                      const contract::ContractScope& scope) {
   json baked = json::object();
-  for (const contract::PatternStep& step : use.kernel->contract.pattern) {
+  for (const contract::PatternStep& step : contract.pattern) {
     for (const contract::PatternAttribute& attribute : step.attributes) {
-      const auto value = use.scope.attributes.find(attribute.name);
-      if (attribute.value || value == use.scope.attributes.end() ||
-          use.kernel->contract.is_passed("attr." + attribute.name)) {
+      const auto value = scope.attributes.find(attribute.name);
+      if (attribute.value || value == scope.attributes.end() ||
+          contract.is_passed("attr." + attribute.name)) {
         continue;
       }
       if (attribute.type == ScalarType::Bool) {
@@ -80,30 +81,45 @@ json baked_attributes(const Use& use) {
 
 }  // namespace
 
-json variables(const Use& use, const Chain& chain, const graph::Ir& ir, const AttentionMask* mask) {
-  const contract::TemplateContract& contract = use.kernel->contract;
-  json all = {
-      {"kernel", contract.name},   {"dim", json::object()},   {"attr", baked_attributes(use)},
-      {"param", use.scope.config}, {"dtype", json::object()}, {"size", json::object()},
-      {"device", json::object()},  {"has", json::object()},   {"hook", json::object()}};
-  for (const auto& [name, value] : use.scope.dims) {
+json scope_variables(const contract::TemplateContract& contract,
+                     const contract::ContractScope& scope, const std::set<std::string>& present) {
+  json all = {{"kernel", contract.name},
+              {"dim", json::object()},
+              {"attr", baked_attributes(contract, scope)},
+              {"param", scope.config},
+              {"dtype", json::object()},
+              {"size", json::object()},
+              {"device", json::object()},
+              {"has", json::object()},
+              {"hook", json::object()}};
+  for (const auto& [name, value] : scope.dims) {
     if (!contract.is_passed("dim." + name)) {
       all["dim"][name] = value;
     }
   }
-  for (const auto& [symbol, dtype] : use.scope.dtypes) {
+  for (const auto& [symbol, dtype] : scope.dtypes) {
     all["dtype"][symbol] = cuda_type(dtype);
     all["size"][symbol] = size_bytes(dtype);
   }
   // What a kernel may be written for; more would make it another kernel on each device.
   for (const char* scalar : {"sm", "shared_bytes_per_block"}) {
-    all["device"][scalar] = use.scope.device.at(fmt::format("device.{}", scalar));
+    all["device"][scalar] = scope.device.at(fmt::format("device.{}", scalar));
   }
   for (const contract::Port& port : contract.ports) {
     if (port.is_optional) {
-      all["has"][port.name] = use.ports.contains(port.name);
+      all["has"][port.name] = present.contains(port.name);
     }
   }
+  return all;
+}
+
+json variables(const Use& use, const Chain& chain, const graph::Ir& ir, const AttentionMask* mask) {
+  const contract::TemplateContract& contract = use.kernel->contract;
+  std::set<std::string> present;
+  for (const auto& [port, view] : use.ports) {
+    present.insert(port);
+  }
+  json all = scope_variables(contract, use.scope, present);
   for (const auto& [hook, value] : contract.hooks) {
     all["hook"][hook] = hook_of(use, chain, ir);
   }

@@ -1,0 +1,110 @@
+#include "engine/explain.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/data.hpp"
+
+namespace stof::engine {
+
+using nlohmann::ordered_json;
+
+namespace {
+
+ordered_json to_json(const std::vector<TensorInfo>& tensors) {
+  ordered_json list = ordered_json::array();
+  for (const TensorInfo& tensor : tensors) {
+    ordered_json shape = ordered_json::array();
+    for (const Dim& dim : tensor.shape.dims()) {
+      shape.push_back(dim.is_static() ? ordered_json(dim.value()) : ordered_json(dim.text()));
+    }
+    list.push_back({{"name", tensor.name}, {"dtype", name(tensor.dtype)}, {"shape", shape}});
+  }
+  return list;
+}
+
+ordered_json to_json(const LaunchDescription& launch) {
+  return {{"computes", launch.label},
+          {"template", launch.file},
+          {"grid", launch.grid},
+          {"block", launch.block},
+          {"cluster", launch.cluster},
+          {"static_shared_bytes", launch.static_shared_bytes},
+          {"dynamic_shared_bytes", launch.dynamic_shared_bytes},
+          {"registers", launch.registers},
+          {"spill_bytes", launch.spill_bytes},
+          {"programmatic", launch.is_programmatic}};
+}
+
+ordered_json to_json(const LayoutDescription& layout) {
+  return {{"mask", layout.mask},
+          {"built_ahead_of", layout.first_reader},
+          {"max_part_tiles", layout.max_part_tiles},
+          {"workspace_bytes", layout.workspace_bytes}};
+}
+
+void add_gpu(ordered_json& json, const PlanDescription& description) {
+  json["backend"] = "gpu";
+  json["device"] = description.device;
+  json["target"] = description.target;
+  json["dims"] = description.dims;
+  json["workspace_bytes"] = description.workspace_bytes;
+  json["kernels"] = description.kernel_count;
+  json["layouts"] = ordered_json::array();
+  for (const LayoutDescription& layout : description.layouts) {
+    json["layouts"].push_back(to_json(layout));
+  }
+  json["launches"] = ordered_json::array();
+  for (const LaunchDescription& launch : description.launches) {
+    json["launches"].push_back(to_json(launch));
+  }
+}
+
+}  // namespace
+
+std::string explain_text(const PlanDescription& description) {
+  std::string text =
+      fmt::format("gpu backend, {} as {}\n{} launches of {} kernels, workspace {} bytes\n",
+                  description.device, description.target, description.launches.size(),
+                  description.kernel_count, description.workspace_bytes);
+  for (const auto& [name, value] : description.dims) {
+    text += fmt::format("{} = {}\n", name, value);
+  }
+  for (const LayoutDescription& layout : description.layouts) {
+    text +=
+        fmt::format("layout of '{}': built on each run ahead of {}, {} part tiles, {} bytes\n",
+                    layout.mask, layout.first_reader,
+                    layout.max_part_tiles == 0 ? "any number of"
+                                               : fmt::format("at most {}", layout.max_part_tiles),
+                    layout.workspace_bytes);
+  }
+  for (const LaunchDescription& launch : description.launches) {
+    text += fmt::format(
+        "{}: {}, grid {}, block {}, cluster {}, shared {} + {} bytes, registers {}, spills {} "
+        "bytes{}\n",
+        launch.label, launch.file, fmt::join(launch.grid, "x"), fmt::join(launch.block, "x"),
+        fmt::join(launch.cluster, "x"), launch.static_shared_bytes, launch.dynamic_shared_bytes,
+        launch.registers, launch.spill_bytes, launch.is_programmatic ? ", programmatic" : "");
+  }
+  return text;
+}
+
+std::string explain_json(const Plan& plan, const DimValues& dims) {
+  if (!dims.empty()) {
+    check_dims(plan.data(), dims);
+  }
+  ordered_json json = {{"graph", plan.data().graph.name()}};
+  if (plan.data().gpu) {
+    add_gpu(json, plan.data().gpu->describe(dims));
+  } else {
+    json["backend"] = "reference";
+    json["precision"] = precision_name(plan.data().options.precision);
+  }
+  json["inputs"] = to_json(plan.inputs());
+  json["weights"] = to_json(plan.weights());
+  json["outputs"] = to_json(plan.outputs());
+  return json.dump(2);
+}
+
+}  // namespace stof::engine

@@ -1,0 +1,230 @@
+#include "validate/template_cases.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "contract/evaluate.hpp"
+#include "expr/evaluate.hpp"
+#include "fusion/variables.hpp"
+#include "mask/features.hpp"
+
+namespace stof::validate {
+
+using contract::ContractScope;
+using contract::TemplateContract;
+using nlohmann::json;
+
+namespace {
+
+constexpr std::array kMaskClasses = {mask::MaskClass::Bitmap, mask::MaskClass::None,
+                                     mask::MaskClass::IntervalRows,
+                                     mask::MaskClass::InlinePredicate};
+
+// Values that an attribute without a fixed one is tried with.
+std::vector<double> candidates(const contract::PatternAttribute& attribute) {
+  switch (attribute.type) {
+    case ScalarType::Bool:
+      return {0, 1};
+    case ScalarType::Int:
+      return {0, 16};
+    default:
+      return {1e-5};
+  }
+}
+
+// Constraints over strides and alignments say how tensors may lie, which no source depends on.
+TemplateContract without_layout(TemplateContract contract) {
+  std::erase_if(contract.constraints, [](const contract::Constraint& constraint) {
+    return constraint.text.find("stride.") != std::string::npos ||
+           constraint.text.find("alignment.") != std::string::npos;
+  });
+  return contract;
+}
+
+bool takes_mask(const TemplateContract& contract) {
+  return std::ranges::any_of(
+      contract.pattern, [](const contract::PatternStep& step) { return step.op == "attention"; });
+}
+
+class Cases {
+ public:
+  Cases(const TemplateContract& contract, const base::DeviceProfile& device)
+      : contract_(without_layout(contract)) {
+    for (const auto& [name, value] : device.scalars()) {
+      device_.emplace("device." + name, value);
+    }
+    for (const contract::PatternStep& step : contract_.pattern) {
+      for (const contract::PatternAttribute& attribute : step.attributes) {
+        if (!attribute.value) {
+          attributes_.push_back(attribute);
+        }
+      }
+    }
+  }
+
+  std::vector<TemplateCase> all() && {
+    const std::size_t middle = contract_.tests.size() / 2;
+    for (std::size_t i = 0; i < contract_.tests.size(); ++i) {
+      Dtypes dtypes;
+      for (const auto& [symbol, choices] : contract_.dtypes) {
+        dtypes.emplace(symbol, choices.front());
+      }
+      const Dims& dims = contract_.tests[i];
+      const std::string text = text_of(dims);
+      if (const std::optional<ContractScope> base = scope(dims, dtypes)) {
+        add(text, *base);
+        if (i == middle) {
+          add_variants(text, *base);
+        }
+      }
+    }
+    return std::move(cases_);
+  }
+
+ private:
+  using Dims = std::map<std::string, std::int64_t>;
+  using Dtypes = std::map<std::string, DType>;
+
+  static std::string text_of(const Dims& dims) {
+    std::string text;
+    for (const auto& [name, value] : dims) {
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, value);
+    }
+    return text;
+  }
+
+  // Uses that differ from this one in one thing.
+  void add_variants(const std::string& text, const ContractScope& base) {
+    add(text + " without optional ports", base, false);
+    for (const mask::MaskClass mask_class : kMaskClasses) {
+      if (takes_mask(contract_) && mask_class != kMaskClasses.front()) {
+        add(fmt::format("{} with a mask of class {}", text, mask::name(mask_class)), base, true,
+            mask_class);
+      }
+    }
+    for (const auto& [symbol, choices] : contract_.dtypes) {
+      for (std::size_t i = 1; i < choices.size(); ++i) {
+        Dtypes others = base.dtypes;
+        others[symbol] = choices[i];
+        if (const std::optional<ContractScope> other = scope(base.dims, others)) {
+          add(fmt::format("{} in {}", text, name(choices[i])), *other);
+        }
+      }
+    }
+    for (const kernel::ConfigParameter& parameter : contract_.params) {
+      const auto [least, most] = std::ranges::minmax(parameter.values);
+      for (const std::int64_t value : {least, most}) {
+        ContractScope end = base;
+        end.config[parameter.name] = value;
+        if (end.config != base.config && contract::is_allowed(contract_, end)) {
+          add(fmt::format("{} with param.{} = {}", text, parameter.name, value), end);
+        }
+      }
+    }
+  }
+
+  // With the first attributes that the constraints admit, and the default parameters or the first
+  // that the restrictions do.
+  std::optional<ContractScope> scope(const Dims& dims, const Dtypes& dtypes) const {
+    ContractScope scope;
+    scope.dims = dims;
+    scope.dtypes = dtypes;
+    scope.device = device_;
+    for (const contract::Port& port : contract_.ports) {
+      scope.alignments.emplace(port.name, 16);
+    }
+    if (!admit(scope, 0)) {
+      return std::nullopt;
+    }
+    add_strides(scope);
+    scope.config = contract::default_config(contract_);
+    if (!contract::is_allowed(contract_, scope)) {
+      std::vector<kernel::KernelConfig> allowed = contract::allowed_configs(contract_, scope);
+      if (allowed.empty()) {
+        return std::nullopt;
+      }
+      scope.config = std::move(allowed.front());
+    }
+    return scope;
+  }
+
+  // Tries the candidates of the attributes from the n-th on.
+  bool admit(ContractScope& scope, std::size_t n) const {
+    if (n == attributes_.size()) {
+      return !contract::violated_constraint(contract_, scope);
+    }
+    return std::ranges::any_of(candidates(attributes_[n]), [&](double value) {
+      scope.attributes[attributes_[n].name] = value;
+      return admit(scope, n + 1);
+    });
+  }
+
+  void add_strides(ContractScope& scope) const {
+    expr::Bindings values;
+    for (const auto& [name, value] : scope.dims) {
+      values.emplace("dim." + name, value);
+    }
+    for (const contract::PatternAttribute& attribute : attributes_) {
+      const double value = scope.attributes.at(attribute.name);
+      values.emplace("attr." + attribute.name, attribute.type == ScalarType::Float
+                                                   ? expr::Value(value)
+                                                   : expr::Value(static_cast<std::int64_t>(value)));
+    }
+    for (const contract::Port& port : contract_.ports) {
+      std::int64_t stride = 1;
+      for (std::size_t axis = port.shape.size(); axis-- > 0;) {
+        const contract::Extent& extent = port.shape[axis];
+        scope.strides.emplace(port.name + "." + extent.dim, stride);
+        stride *= extent.dim.empty() ? expr::evaluate_integer(extent.value, values)
+                                     : scope.dims.at(extent.dim);
+      }
+    }
+  }
+
+  void add(std::string text, const ContractScope& scope, bool has_optional = true,
+           mask::MaskClass mask_class = kMaskClasses.front()) {
+    std::set<std::string> present;
+    for (const contract::Port& port : contract_.ports) {
+      if (has_optional || !port.is_optional) {
+        present.insert(port.name);
+      }
+    }
+    json all = fusion::scope_variables(contract_, scope, present);
+    for (const auto& [hook, value] : contract_.hooks) {
+      all["hook"][hook] = {{"value", "x0"},
+                           {"tensors", json::array()},
+                           {"statements", json::array()},
+                           {"result", "x0"}};
+    }
+    if (takes_mask(contract_)) {
+      const bool has_predicate = mask_class == mask::MaskClass::InlinePredicate;
+      all["mask"] = {{"class", mask::name(mask_class)}};
+      all["mod"] = {{"predicate", has_predicate ? json("k_pos <= q_pos") : json()},
+                    {"score", nullptr},
+                    {"captures", json::array()},
+                    {"parameters", json::array()}};
+    }
+    cases_.push_back({std::move(text), std::move(all)});
+  }
+
+  TemplateContract contract_;
+  std::map<std::string, std::int64_t> device_;
+  std::vector<contract::PatternAttribute> attributes_;
+  std::vector<TemplateCase> cases_;
+};
+
+}  // namespace
+
+std::vector<TemplateCase> template_cases(const TemplateContract& contract,
+                                         const base::DeviceProfile& device) {
+  return Cases(contract, device).all();
+}
+
+}  // namespace stof::validate

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "base/device_profile.hpp"
+#include "contract/contract.hpp"
+
+namespace stof::validate {
+
+// One use of a template that its contract admits.
+struct TemplateCase {
+  std::string text;  // what is special about it: "param.tile_q = 128"
+  nlohmann::json variables;
+};
+
+// The uses that check_template tries on a device, by the contract alone: tensors are packed, hooks
+// are empty. Further dtypes, ends of parameters, absent ports and other classes of mask go with the
+// dims in the middle of "tests" alone. None where a constraint keeps the template off the device.
+std::vector<TemplateCase> template_cases(const contract::TemplateContract& contract,
+                                         const base::DeviceProfile& device);
+
+}  // namespace stof::validate

@@ -1,0 +1,275 @@
+"""Runs the stof command as a user does: every subcommand, on good and bad input. Usage: stof_test.py
+STOF, the program."""
+
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+STOF = os.path.abspath(sys.argv.pop(1))
+
+GRAPH = {
+    "schema": 1, "name": "small", "dims": {"rows": {"min": 1, "max": 64}},
+    "values": [
+        {"name": "x", "role": "input", "dtype": "float16", "shape": ["rows", 8]},
+        {"name": "w", "role": "weight", "dtype": "float16", "shape": [16, 8], "layout": "out_in"},
+        {"name": "linear_2", "role": "result", "dtype": "float16", "shape": ["rows", 16]},
+        {"name": "relu_3", "role": "result", "dtype": "float16", "shape": ["rows", 16]},
+    ],
+    "operators": [{"op": "linear", "inputs": [0, 1], "outputs": [2]}, {"op": "relu", "inputs": [2], "outputs": [3]}],
+    "outputs": [{"name": "y", "value": 3}],
+}
+
+
+def read_png(data: bytes) -> np.ndarray:
+    """Pixels [height, width, 3] of an 8-bit RGB picture, by the standard (PNG, third edition)."""
+    position, width, height, packed = 8, 0, 0, b""
+    while position < len(data):
+        length, kind = struct.unpack(">I4s", data[position : position + 8])
+        chunk = data[position + 8 : position + 8 + length]
+        if kind == b"IHDR":
+            width, height = struct.unpack(">II", chunk[:8])
+        packed += chunk if kind == b"IDAT" else b""
+        position += length + 12
+    lines = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(height, 1 + 3 * width)
+    pixels = np.zeros((height + 1, 3 * width + 3), np.int64)
+    for y, line in enumerate(lines):
+        for x, value in enumerate(line[1:], start=3):
+            left, up, corner = pixels[y + 1, x - 3], pixels[y, x], pixels[y, x - 3]
+            paeth = min((abs(up - corner), 0, left), (abs(left - corner), 1, up), (abs(left + up - 2 * corner), 2, corner))[2]
+            pixels[y + 1, x] = (int(value) + [0, left, up, (left + up) // 2, paeth][line[0]]) % 256
+    return pixels[1:, 3:].reshape(height, width, 3)
+
+
+class Command(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.cache = self.folder / "cache"
+
+    def stof(self, *arguments: object) -> subprocess.CompletedProcess:
+        environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "STOF_CACHE_DIR": str(self.cache)}
+        return subprocess.run([STOF, *map(str, arguments)], capture_output=True, text=True, cwd=self.folder, env=environment)
+
+    def text(self, *arguments: object) -> str:
+        result = self.stof(*arguments)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertNotIn("\x1b", result.stdout)
+        return result.stdout
+
+    def assert_fails(self, code: int, message: str, *arguments: object) -> None:
+        result = self.stof(*arguments)
+        self.assertEqual((result.returncode, result.stdout), (code, ""), result.stderr)
+        self.assertTrue(result.stderr.startswith("stof: "), result.stderr)
+        self.assertIn(message, result.stderr)
+
+    def write_graph(self, graph: dict = GRAPH) -> Path:
+        path = self.folder / "graph.json"
+        path.write_text(json.dumps(graph))
+        return path
+
+    def write_weights(self) -> np.ndarray:
+        w = np.random.default_rng(1).normal(size=(16, 8)).astype(np.float16)
+        header = json.dumps({"w": {"dtype": "F16", "shape": [16, 8], "data_offsets": [0, w.nbytes]}}).encode()
+        (self.folder / "w.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + w.tobytes())
+        return w
+
+
+class Usage(Command):
+    def test_help_of_every_subcommand(self) -> None:
+        overview = self.text("--help")
+        self.assertIn("Exit codes:", overview)
+        for name in ["run", "plan", "compile", "mask", "render", "template", "cache", "devices"]:
+            self.assertIn(name, overview)
+            self.assertIn("Examples:", self.text(name, "--help"))
+
+    def test_wrong_command_lines(self) -> None:
+        self.assert_fails(2, "A subcommand is required")
+        self.assert_fails(2, "", "frobnicate")
+        self.assert_fails(2, "GRAPH is required", "run")
+        self.assert_fails(2, "--backend", "run", "g.json", "--backend", "tpu")
+        self.assert_fails(2, "--target is required", "compile", "g.json")
+
+    def test_version_and_devices(self) -> None:
+        self.assertRegex(self.text("version"), r"^stof \d+\.\d+\.\d+, templates: \d+, GPUs: none")
+        self.assertEqual(self.text("--version"), self.text("version"))
+        self.assertEqual(self.text("devices"), "no GPU that this process may use\n")
+        self.assertEqual(json.loads(self.text("devices", "--json")), [])
+        profiles = {profile["id"]: profile for profile in json.loads(self.text("devices", "--profiles", "--json"))}
+        self.assertEqual(profiles["h200"]["target"], "sm_90a")
+        self.assertIn("NVIDIA H200", self.text("devices", "--profiles"))
+
+
+class Run(Command):
+    def test_arrays_from_files_to_files(self) -> None:
+        w = self.write_weights()
+        x = np.random.default_rng(2).normal(size=(5, 8)).astype(np.float32)
+        np.save(self.folder / "x.npy", x)
+        common = ["run", self.write_graph(), "--weights", "w.safetensors", "--input", "x=x.npy"]
+        self.assertEqual(self.text(*common, "--output", "y=y.npy"), "")
+        y = np.load(self.folder / "y.npy")
+        self.assertEqual((y.dtype, y.shape), (np.float16, (5, 16)))
+        expected = np.maximum(x.astype(np.float16).astype(np.float64) @ w.T.astype(np.float64), 0)
+        np.testing.assert_allclose(y, expected, rtol=1e-3)
+        self.assertRegex(self.text(*common), r"^y: float16\[5, 16\], mean \S+, least 0, most \S+\n$")
+        self.assertIn("reference backend", self.stof(*common, "--verbose").stderr)
+
+    def test_bad_input(self) -> None:
+        self.write_weights()
+        np.save(self.folder / "x.npy", np.zeros((5, 8), np.float32))
+        np.save(self.folder / "bad.npy", np.zeros((5, 9), np.float32))
+        graph = self.write_graph()
+        common = ["run", graph, "--weights", "w.safetensors"]
+        self.assert_fails(1, "cannot open none.json", "run", "none.json")
+        self.assert_fails(1, "weights: 'w' is missing", "run", graph, "--input", "x=x.npy")
+        self.assert_fails(1, "input 'x' is not bound", *common, "--dim", "rows=5")
+        self.assert_fails(1, "--input 'x' is not NAME=VALUE", *common, "--input", "x")
+        self.assert_fails(1, "--input x is given twice", *common, "--input", "x=x.npy", "--input", "x=x.npy")
+        self.assert_fails(1, "no input is called 'z'", *common, "--input", "z=x.npy")
+        self.assert_fails(1, "no output is called 'z'", *common, "--input", "x=x.npy", "--output", "z=z.npy")
+        self.assert_fails(1, "'many' is no integer", *common, "--dim", "rows=many")
+        self.assert_fails(1, "[5, 9]", *common, "--input", "x=bad.npy")
+        self.assert_fails(1, "no dim is called 'row'", *common, "--input", "x=x.npy", "--dim", "row=5")
+        self.assert_fails(4, "GPU 0 cannot be used", *common, "--input", "x=x.npy", "--backend", "gpu")
+        (self.folder / "broken.json").write_text("{")
+        self.assert_fails(1, "broken.json: ", "run", "broken.json")
+
+
+class PlanAndCompile(Command):
+    def test_plan_of_the_reference_backend(self) -> None:
+        graph = self.write_graph()
+        self.assertIn("reference backend, model precision", self.text("plan", graph))
+        plan = json.loads(self.text("plan", graph, "--json"))
+        self.assertEqual((plan["graph"], plan["backend"], plan["precision"]), ("small", "reference", "model"))
+        self.assertEqual(plan["inputs"], [{"name": "x", "dtype": "float16", "shape": ["rows", 8]}])
+        self.assertEqual([len(plan["weights"]), plan["outputs"][0]["name"]], [1, "y"])
+        self.assert_fails(1, "no dim is called 'row'", "plan", graph, "--dim", "row=5")
+
+    def test_compile_then_plan_from_the_cache(self) -> None:
+        graph = self.write_graph()
+        compile = ["compile", graph, "--target", "sm_80", "--target", "sm_90a", "--dim", "rows=5"]
+        first = self.text(*compile).splitlines()
+        self.assertEqual([line.split(":")[0] for line in first], ["sm_80", "sm_90a", "cache"])
+        self.assertRegex(first[0], r"^sm_80: [1-9]\d* kernels compiled in \d+ ms, ")
+        for line in self.text(*compile).splitlines()[:2]:
+            self.assertRegex(line, r": 0 kernels compiled in 0 ms, [1-9]\d* found in the cache$")
+        plan = json.loads(self.text("plan", graph, "--target", "sm_90a", "--dim", "rows=5", "--json"))
+        self.assertEqual((plan["backend"], plan["target"], plan["dims"]), ("gpu", "sm_90a", {"rows": 5}))
+        self.assertEqual(plan["kernels"], len({launch["template"] for launch in plan["launches"]}))
+        self.assertTrue(plan["launches"][0]["template"].startswith("matmul/"))
+        self.assertIn(plan["launches"][0]["template"], self.text("plan", graph, "--target", "sm_90a", "--dim", "rows=5"))
+
+        self.assertEqual(self.text("cache", "path"), f"{self.cache}\n")
+        items = json.loads(self.text("cache", "ls", "--json"))
+        self.assertEqual({item["kind"] for item in items}, {"kernel", "rendering"})
+        self.assertEqual(len(self.text("cache", "ls").splitlines()), len(items))
+        self.assertEqual(self.text("cache", "verify"), f"{len(items)} entries, 0 damaged\n")
+        rendering = next(item for item in items if item["kind"] == "rendering")
+        kernel = next(item for item in items if item["kind"] == "kernel")
+        self.assertIn("  template: matmul/", self.text("cache", "explain", rendering["digest"]))
+        fields = {field["field"]: field["bytes"] for field in json.loads(self.text("cache", "explain", kernel["digest"], "--json"))["key"]}
+        self.assertIn("__global__", fields["source"])
+        self.assertIn(fields["architecture"], ["sm_80", "sm_90a"])
+        self.assert_fails(1, "no entries begin with 'zz'", "cache", "explain", "zz")
+
+        Path(kernel["path"]).write_bytes(Path(kernel["path"]).read_bytes()[:-1])
+        result = self.stof("cache", "verify")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(f"{kernel['path']}: ", result.stdout)
+        self.assertIn(f"{len(items)} entries, 1 damaged\n", result.stdout)
+
+    def test_bad_targets(self) -> None:
+        graph = self.write_graph()
+        self.assert_fails(1, "sm_70", "compile", graph, "--target", "sm_70")
+        self.assert_fails(1, "a200", "compile", graph, "--target", "sm_80", "--device-profile", "a200")
+        self.assert_fails(4, "GPU 0 cannot be used", "plan", graph, "--backend", "gpu")
+
+
+class Mask(Command):
+    def test_numbers(self) -> None:
+        mask = json.loads(self.text("mask", "causal && k_pos >= 0", "--length", 128, "--json"))
+        self.assertEqual((mask["tiles"], mask["full_tiles"], mask["part_tiles"], mask["empty_tiles"]), (4, 1, 2, 1))
+        self.assertAlmostEqual(mask["density"], 129 / 256)
+        self.assertEqual((mask["keys_per_row"]["min"], mask["keys_per_row"]["max"]), (1, 128))
+        text = self.text("mask", "causal", "--q-len", 64, "--kv-len", 128)
+        self.assertIn("class     interval_rows\n", text)
+        self.assertIn("extent    q_len 64, kv_len 128, planes 1\n", text)
+
+    def test_an_array_and_its_pictures(self) -> None:
+        keep = np.random.default_rng(3).random((2, 1, 70, 130)) < 0.3
+        keep[:, :, :, 64:] = False
+        np.save(self.folder / "keep.npy", keep)
+        mask = json.loads(self.text("mask", "keep.npy", "--json", "--png", "m.png", "--svg", "m.svg", "--plane", 1))
+        self.assertAlmostEqual(mask["density"], keep.mean())
+        self.assertEqual((mask["planes"], mask["extent"]["batch"]), (2, 2))
+        pixels = read_png((self.folder / "m.png").read_bytes())
+        self.assertEqual(pixels.shape, (70, 130, 3))
+        np.testing.assert_array_equal((pixels == [217, 112, 38]).all(-1), keep[1, 0])
+        np.testing.assert_array_equal(pixels[:, 64:], np.broadcast_to([245, 246, 248], (70, 66, 3)))
+        svg = (self.folder / "m.svg").read_text()
+        self.assertIn('viewBox="0 0 130 70"', svg)
+        self.assertIn("<title>", svg)
+
+    def test_bad_masks(self) -> None:
+        self.assert_fails(1, "--length", "mask", "causal")
+        self.assert_fails(1, "column 8", "mask", "k_pos <", "--length", 8)
+        self.assert_fails(1, "frob is not defined", "mask", "frob", "--length", 8)
+        self.assert_fails(1, "strided(stride) has 0 arguments", "mask", "strided", "--length", 8)
+        self.assert_fails(1, "cannot open none.npy", "mask", "none.npy")
+        self.assert_fails(1, "no power of two", "mask", "causal", "--length", 8, "--png", "m.png", "--cell", 3)
+        self.assert_fails(1, "plane 1 is not in 0 to 0", "mask", "causal", "--length", 8, "--png", "m.png", "--plane", 1)
+        self.assert_fails(1, "file: ", "mask", "causal", "--length", 8, "--png", "none/m.png")
+
+
+class Templates(Command):
+    def test_render(self) -> None:
+        source = self.text("render", "norm/softmax.jinja")
+        self.assertIn('extern "C" __global__', source)
+        variables = self.text("render", "norm/softmax.jinja", "--print-variables")
+        (self.folder / "v.json").write_text(variables)
+        self.assertEqual(self.text("render", "norm/softmax.jinja", "--variables", "v.json", "--output", "s.cu"), "")
+        self.assertEqual((self.folder / "s.cu").read_text(), source)
+
+    def test_a_folder_of_ones_own(self) -> None:
+        (self.folder / "mine").mkdir()
+        (self.folder / "mine/hello.jinja").write_text("hello {{ name }}\n")
+        (self.folder / "v.json").write_text('{"name": "you"}')
+        arguments = ["--templates", "mine", "--variables", "v.json"]
+        self.assertEqual(self.text("render", "hello.jinja", *arguments), "hello you\n")
+        self.assertEqual(self.text("render", "mine/hello.jinja", *arguments), "hello you\n")
+        (self.folder / "v.json").write_text("{}")
+        self.assert_fails(3, "hello.jinja:1:10: ", "render", "hello.jinja", *arguments)
+        (self.folder / "v.json").write_text("{")
+        self.assert_fails(1, "v.json: ", "render", "hello.jinja", *arguments)
+        self.assert_fails(1, "there is no template 'none.jinja'", "render", "none.jinja")
+        self.assert_fails(1, "admit no case", "render", "matmul/gemm_sm90.jinja", "--target", "sm_80")
+
+    def test_list_and_check(self) -> None:
+        files = [one["file"] for one in json.loads(self.text("template", "list", "--json"))]
+        self.assertIn("norm/softmax.jinja", files)
+        self.assertEqual([line.split()[0] for line in self.text("template", "list").splitlines()], files)
+        text = self.text("template", "check", "embedding/embedding.jinja", "--target", "sm_80")
+        self.assertRegex(text, r"contract +passed.*\n  render +passed.*\n  compile +passed")
+
+        original = self.text("render", "embedding/embedding.jinja")  # is a file of the library
+        self.assertIn("__global__", original)
+        (self.folder / "mine").mkdir()
+        (self.folder / "mine/bad.jinja").write_text('{#\n{ "contract": 1, "name": "bad" }\n#}\n')
+        result = self.stof("template", "check", "bad.jinja", "--templates", "mine")
+        self.assertEqual((result.returncode, result.stderr), (3, ""))
+        self.assertRegex(result.stdout, r"bad.jinja\n  contract  FAILED  bad.jinja:2:")
+        checks = json.loads(self.stof("template", "check", "bad.jinja", "--templates", "mine", "--json").stdout)
+        self.assertEqual([checks[0]["passed"], len(checks[0]["rungs"])], [False, 1])
+        self.assert_fails(3, "bad.jinja:2:", "template", "list", "--templates", "mine")
+
+
+if __name__ == "__main__":
+    unittest.main()

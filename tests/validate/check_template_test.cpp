@@ -1,0 +1,106 @@
+#include "validate/check_template.hpp"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "compile/nvrtc_compiler.hpp"
+#include "validate/template_cases.hpp"
+
+namespace stof::validate {
+namespace {
+
+// A template that doubles, with holes for what a test changes.
+std::string doubles(const std::string& body, const std::string& constraint = "device.sm >= 80",
+                    const std::string& tests = R"([{"rows": 3, "hidden": 8}])") {
+  return R"text({#
+{ "contract": 1, "name": "doubles", "version": 1, "summary": "y = x + x",
+  "ports": {"x": {"shape": ["rows", "hidden"], "dtype": "T"}, "y": {"like": "x"}},
+  "pattern": ["y = add(x, x)"],
+  "dtypes": {"T": ["float16", "float32"]}, "accumulate": "float32",
+  "constraints": [")text" +
+         constraint + R"text("],
+  "params": {"threads": {"values": [32, 64, 128], "default": 64}}, "restrictions": [],
+  "resources": {"threads": "param.threads", "shared_bytes": "0", "registers": "16"},
+  "launch": {"grid": ["dim.rows"], "block": ["param.threads"], "arguments": ["x", "y", "dim.rows"]},
+  "cost": {"flops": "dim.rows", "bytes": "dim.rows"}, "deterministic": true, "tests": )text" +
+         tests + R"text( }
+#}
+#include <cuda_fp16.h>
+extern "C" __global__ void __launch_bounds__({{ param.threads }}) {{ kernel }}(const {{ dtype.T }}* x, {{ dtype.T }}* y, int rows) {
+)text" + body +
+         "\n}\n";
+}
+
+constexpr const char* kBody = "  y[threadIdx.x % {{ dim.hidden }}] = x[0] + x[0];";
+
+TemplateCheck check(const std::string& text, std::vector<std::string> targets = {"a100", "h200"}) {
+  const render::Renderer renderer(std::make_shared<const render::TemplateStore>(
+      render::TemplateStore::from_texts({{"doubles.jinja", text}})));
+  std::vector<base::DeviceProfile> devices;
+  for (const std::string& target : targets) {
+    devices.push_back(base::shipped_profile(target));
+  }
+  const compile::NvrtcCompiler compiler;
+  return check_template(renderer, "doubles.jinja", compiler, devices);
+}
+
+TEST_CASE("check_template: a good one climbs every rung") {
+  const TemplateCheck good = check(doubles(kBody));
+  CHECK(good.is_passed());
+  REQUIRE(good.rungs.size() == 3);
+  CHECK(good.rungs[0].detail == "y = x + x");
+  // Its dims; float32; the least and the most threads. There are no optional ports.
+  CHECK(good.rungs[1].detail == "10 cases for sm_80, sm_90a are 8 sources");
+  CHECK(good.rungs[2].detail == "8 sources, 0 warnings");
+  CHECK(good.warnings.empty());
+}
+
+TEST_CASE("check_template: the first rung that fails is the last, and says why") {
+  const TemplateCheck no_contract = check("no header");
+  CHECK_FALSE(no_contract.is_passed());
+  CHECK(no_contract.rungs.size() == 1);
+
+  const TemplateCheck no_render = check(doubles("{{ dim.rows }}"));  // is passed, not baked
+  REQUIRE(no_render.rungs.size() == 2);
+  CHECK_FALSE(no_render.is_passed());
+  CHECK(no_render.rungs[1].detail.starts_with("sm_80, hidden 8, rows 3: doubles.jinja:"));
+
+  const TemplateCheck no_compile = check(doubles("  y = z;"));
+  REQUIRE(no_compile.rungs.size() == 3);
+  CHECK_FALSE(no_compile.is_passed());
+  CHECK(no_compile.rungs[2].detail.find("identifier \"z\" is undefined") != std::string::npos);
+
+  const TemplateCheck no_tests = check(doubles(kBody, "device.sm >= 80", "[]"));
+  CHECK(no_tests.rungs.back().detail == "\"tests\" names no dims to try");
+}
+
+TEST_CASE("check_template: targets that the constraints refuse are left out") {
+  CHECK(check(doubles(kBody, "device.sm == 90")).rungs[1].detail ==
+        "5 cases for sm_90a are 4 sources");
+  CHECK(check(doubles(kBody, "device.sm == 90"), {"a100"}).rungs[1].detail ==
+        "the constraints admit no case of \"tests\" on any target");
+}
+
+TEST_CASE("check_template: every kernel template of the library renders in its cases") {
+  const auto store = std::make_shared<const render::TemplateStore>(render::TemplateStore::open({}));
+  const render::Renderer renderer(store);
+  for (const auto& [file, text] : store->texts()) {
+    if (!contract::has_contract(text)) {
+      continue;
+    }
+    const auto contract = contract::parse_contract(file, text);
+    const auto cases = template_cases(contract, base::shipped_profile("h200"));
+    CHECK_MESSAGE(cases.size() >= contract.tests.size(), file);
+    for (const TemplateCase& one : cases) {
+      CHECK_NOTHROW_MESSAGE(renderer.render(file, render::from_json(one.variables)), file, ": ",
+                            one.text);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stof::validate

@@ -1,0 +1,155 @@
+// stof cache: what lies in the cache.
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "cache/inventory.hpp"
+#include "command.hpp"
+
+namespace stof::command {
+
+namespace {
+
+using cache::EntryKind;
+using cache::InventoryItem;
+
+constexpr const char* kExamples = R"(Examples:
+  stof cache path
+  stof cache ls --json
+  stof cache verify --cache-dir app/cache
+  stof cache explain 3f0a)";
+
+// What the fields of a key are, as cache/README.md numbers them.
+constexpr std::array kKernelFields = {"schema", "source",          "header name",  "header digest",
+                                      "option", "name expression", "architecture", "compiler"};
+constexpr std::array kRenderingFields = {"schema",    "version",      "template", "variables",
+                                         "templates", "architecture", "option",   "compiler"};
+
+std::string field_name(EntryKind kind, std::uint16_t tag) {
+  const bool is_kernel = kind == EntryKind::Kernel;
+  const std::size_t n = std::size_t{tag} - 1;
+  if (tag == 0 || kind == EntryKind::Plan || n >= kKernelFields.size()) {
+    return fmt::format("field {}", tag);
+  }
+  return is_kernel ? kKernelFields[n] : kRenderingFields[n];
+}
+
+struct CacheCommand {
+  CacheOptions cache;
+  std::string digest;
+  bool is_json = false;
+};
+
+void list(const CacheCommand& command) {
+  nlohmann::ordered_json items = nlohmann::ordered_json::array();
+  for (const InventoryItem& item : cache::list_entries(command.cache.path())) {
+    if (command.is_json) {
+      items.push_back({{"kind", cache::name(item.kind)},
+                       {"digest", item.digest},
+                       {"size_bytes", item.size_bytes},
+                       {"path", item.path.string()}});
+    } else {
+      print(fmt::format("{:<9} {} {:>9}", cache::name(item.kind), item.digest, item.size_bytes));
+    }
+  }
+  if (command.is_json) {
+    print(items.dump(2));
+  }
+}
+
+void verify(const CacheCommand& command) {
+  const std::vector<InventoryItem> items = cache::list_entries(command.cache.path());
+  std::size_t faults = 0;
+  for (const InventoryItem& item : items) {
+    if (const std::optional<std::string> fault = cache::entry_fault(item)) {
+      ++faults;
+      print(fmt::format("{}: {}", item.path.string(), *fault));
+    }
+  }
+  print(fmt::format("{} entries, {} damaged", items.size(), faults));
+  if (faults > 0) {
+    throw Failed{kBadInput};
+  }
+}
+
+// The one entry whose digest begins like that.
+InventoryItem find(const CacheCommand& command) {
+  std::vector<InventoryItem> items = cache::list_entries(command.cache.path());
+  std::erase_if(
+      items, [&](const InventoryItem& item) { return !item.digest.starts_with(command.digest); });
+  if (items.size() != 1) {
+    throw GraphError(fmt::format("cache: {} entries begin with '{}'",
+                                 items.empty() ? "no" : std::to_string(items.size()),
+                                 command.digest));
+  }
+  return items.front();
+}
+
+void explain(const CacheCommand& command) {
+  const InventoryItem item = find(command);
+  const cache::Entry entry = cache::read_entry(item);
+  nlohmann::ordered_json fields = nlohmann::ordered_json::array();
+  std::string text =
+      fmt::format("{} {}, {} bytes\n", cache::name(item.kind), item.digest, entry.bytes().size());
+  for (const cache::KeyField& field : cache::key_fields(entry.key_material())) {
+    const std::string name = field_name(item.kind, field.tag);
+    fields.push_back({{"field", name}, {"bytes", field.bytes}});
+    const bool is_long = field.bytes.find('\n') != std::string_view::npos;
+    text += is_long ? fmt::format("  {}: {} bytes\n", name, field.bytes.size())
+                    : fmt::format("  {}: {}\n", name, field.bytes);
+  }
+  if (item.kind == EntryKind::Rendering) {
+    text += fmt::format("  leads to kernel {}\n", entry.payload());
+  } else {
+    text += fmt::format("  holds {} bytes\n", entry.payload().size());
+  }
+  if (!entry.meta().empty()) {
+    text += fmt::format("  {}\n", entry.meta());
+  }
+  if (!entry.log().empty()) {
+    text += fmt::format("  the compiler said: {}\n", entry.log());
+  }
+  if (!command.is_json) {
+    print(text);
+    return;
+  }
+  nlohmann::ordered_json json = {{"kind", cache::name(item.kind)},
+                                 {"digest", item.digest},
+                                 {"path", item.path.string()},
+                                 {"key", fields},
+                                 {"payload_bytes", entry.payload().size()},
+                                 {"log", entry.log()}};
+  if (!entry.meta().empty()) {
+    json["meta"] = nlohmann::ordered_json::parse(entry.meta());
+  }
+  print(json.dump(2));
+}
+
+}  // namespace
+
+void add_cache(CLI::App& stof) {
+  auto options = std::make_shared<CacheCommand>();
+  CLI::App* app = stof.add_subcommand("cache", "Look into the cache on disk");
+  app->require_subcommand(1);
+  app->footer(kExamples);
+  const auto add = [&](const char* name, const char* description,
+                       void (*run)(const CacheCommand&)) {
+    CLI::App* command = app->add_subcommand(name, description);
+    options->cache.add_to(*command);
+    command->callback([options, run] { run(*options); });
+    return command;
+  };
+  add("path", "Print where it is",
+      [](const CacheCommand& command) { print(command.cache.path().string()); });
+  add("ls", "List its entries: kind, digest, bytes", list)
+      ->add_flag("--json", options->is_json, "For programs");
+  add("verify", "Read every entry; exit code 1 where one is damaged", verify);
+  CLI::App* one = add("explain", "Say what an entry is and what it depends on", explain);
+  one->add_option("DIGEST", options->digest, "Its digest, or how that begins")->required();
+  one->add_flag("--json", options->is_json, "For programs");
+}
+
+}  // namespace stof::command

@@ -1,0 +1,134 @@
+#include "command.hpp"
+
+#include <charconv>
+#include <cstdio>
+#include <map>
+#include <utility>
+
+#include "base/environment.hpp"
+#include "base/files.hpp"
+#include "io/safetensors.hpp"
+
+namespace stof::command {
+
+namespace {
+
+constexpr std::size_t kMaxGraphBytes = std::size_t{256} << 20;
+
+}  // namespace
+
+void print(std::string_view text) {
+  fmt::print("{}{}", text, text.ends_with('\n') ? "" : "\n");
+}
+
+std::pair<std::string, std::string> split_assignment(std::string_view option,
+                                                     const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == 0 || equals == std::string::npos || equals + 1 == text.size()) {
+    throw GraphError(fmt::format("{} '{}' is not NAME=VALUE", option, text));
+  }
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+void DimOptions::add_to(CLI::App& app) {
+  app.add_option("--dim", assignments, "The value of a symbolic dim; once for each of them")
+      ->type_name("NAME=VALUE");
+}
+
+DimValues DimOptions::values() const {
+  DimValues values;
+  for (const std::string& assignment : assignments) {
+    const auto [name, text] = split_assignment("--dim", assignment);
+    std::int64_t value = 0;
+    const char* end = text.data() + text.size();
+    const auto result = std::from_chars(text.data(), end, value);
+    if (result.ec != std::errc() || result.ptr != end) {
+      throw GraphError(fmt::format("--dim {}: '{}' is no integer of 64 bits", name, text));
+    }
+    values.insert_or_assign(name, value);
+  }
+  return values;
+}
+
+void GraphOptions::add_to(CLI::App& app) {
+  app.add_option("GRAPH", graph, "The graph: what Graph::to_json wrote")->required();
+  app.add_option("--data", data, "The data of its masks and tables, where it has any")
+      ->type_name("FILE.safetensors");
+}
+
+Graph GraphOptions::read() const {
+  std::map<std::string, HostTensor> tensors;
+  if (!data.empty()) {
+    const io::SafetensorsFile file = io::SafetensorsFile::open(data);
+    for (const std::string& name : file.names()) {
+      tensors.emplace(name, HostTensor(file.view(name)));
+    }
+  }
+  try {
+    return Graph::from_json(base::read_file(graph, kMaxGraphBytes), tensors);
+  } catch (const GraphError& error) {
+    const std::string text = error.what();  // the system names the file itself
+    throw GraphError(text.find(graph) == std::string::npos ? graph + ": " + text : text);
+  }
+}
+
+void TemplateOptions::add_to(CLI::App& app) {
+  app.add_option("--templates", folders,
+                 "Folders of templates that come before those of the library")
+      ->type_name("FOLDER");
+}
+
+void CacheOptions::add_to(CLI::App& app) {
+  app.add_option("--cache-dir", directory, "Where kernels are kept; else the environment says it")
+      ->type_name("FOLDER");
+}
+
+std::filesystem::path CacheOptions::path() const {
+  const auto found = directory ? directory : base::read_environment().cache_dir;
+  if (!found) {
+    throw GraphError(
+        "cache: there is no directory: none of --cache-dir, STOF_CACHE_DIR, XDG_CACHE_HOME and "
+        "HOME is set");
+  }
+  return *found;
+}
+
+void EngineChoice::add_backend_to(CLI::App& app) {
+  app.add_option("--backend", backend,
+                 "gpu, reference (the CPU), or auto: a GPU where there is one")
+      ->check(CLI::IsMember({"gpu", "auto", "reference"}))
+      ->capture_default_str();
+  app.add_option("--device", device, "Which GPU, as the CUDA runtime counts them")
+      ->capture_default_str();
+}
+
+void EngineChoice::add_target_to(CLI::App& app) {
+  app.add_option("--target", target, "Build for this target on a machine without a GPU")
+      ->type_name("sm_90a");
+  app.add_option("--device-profile", device_profile,
+                 "Which GPU the target is taken to be; `stof devices --profiles` lists them")
+      ->type_name("h200");
+}
+
+void EngineChoice::add_kernels_to(CLI::App& app) {
+  templates.add_to(app);
+  cache.add_to(app);
+  app.add_flag("--verbose", is_verbose, "Tell on stderr what is going on");
+}
+
+EngineOptions EngineChoice::options() const {
+  static const std::map<std::string, Backend> kBackends = {
+      {"gpu", Backend::Gpu}, {"auto", Backend::Auto}, {"reference", Backend::Reference}};
+  EngineOptions options = {.backend = kBackends.at(backend),
+                           .device = device,
+                           .target = target,
+                           .device_profile = device_profile,
+                           .template_dirs = templates.folders};
+  options.cache_dir = cache.directory;
+  if (is_verbose) {
+    options.on_event = print_progress;
+  }
+  return options;
+}
+
+}  // namespace stof::command

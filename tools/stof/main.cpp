@@ -1,0 +1,75 @@
+// The `stof` command: each subcommand is a few calls of the library. README.md has a tour.
+#include <cstdio>
+#include <exception>
+#include <string_view>
+
+#include "command.hpp"
+
+namespace {
+
+using stof::command::ExitCode;
+
+constexpr const char* kFooter = R"(Exit codes:
+  0  done
+  1  a graph, mask, file or value is wrong, or a check failed
+  2  the command line is wrong
+  3  a template does not render or compile
+  4  the machine: no GPU, driver or compiler, or one that fails
+  5  a bug in stof
+
+`stof COMMAND --help` has examples.)";
+
+int report(ExitCode code, std::string_view text) {
+  fmt::print(stderr, "stof: {}\n", text);
+  return code;
+}
+
+// Runs what the command line asks for; the callbacks of the subcommands work while it is parsed.
+int run(CLI::App& stof, int argc, char** argv) {
+  using namespace stof::command;  // NOLINT(google-build-using-namespace)
+  try {
+    stof.parse(argc, argv);
+    return kDone;
+  } catch (const CLI::Success& help) {
+    return stof.exit(help);
+  } catch (const CLI::ParseError& error) {
+    return report(kBadUsage, fmt::format("{}; --help tells more", error.what()));
+  } catch (const Failed& failed) {
+    return failed.code;
+  } catch (const stof::TemplateError& error) {
+    return report(kBadTemplate, error.what());
+  } catch (const stof::CompileError& error) {
+    return report(kBadTemplate, error.what());
+  } catch (const stof::CudaError& error) {
+    return report(kBadMachine, error.what());
+  } catch (const stof::InternalError& error) {
+    return report(kBug, error.what());
+  } catch (const stof::Error& error) {
+    return report(kBadInput, error.what());
+  } catch (const std::exception& error) {
+    return report(kBug, error.what());
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App stof(
+      "Sparse Transformers as fused CUDA kernels: runs graphs, shows plans and masks, looks after "
+      "templates and the cache.",
+      "stof");
+  stof.require_subcommand(1);
+  stof.set_version_flag("--version", stof::describe);
+  stof.set_help_all_flag("--help-all", "This, with every subcommand");
+  stof.footer(kFooter);
+  stof::command::add_run(stof);
+  stof::command::add_plan(stof);
+  stof::command::add_compile(stof);
+  stof::command::add_mask(stof);
+  stof::command::add_render(stof);
+  stof::command::add_template(stof);
+  stof::command::add_cache(stof);
+  stof::command::add_devices(stof);
+  stof::command::add_version(stof);
+  return run(stof, argc, argv);
+}

@@ -1,0 +1,119 @@
+// stof plan and stof compile: what runs, and the kernels of it in the cache.
+#include <memory>
+#include <mutex>
+
+#include "command.hpp"
+#include "engine/explain.hpp"
+
+namespace stof::command {
+
+namespace {
+
+constexpr const char* kPlanExamples = R"(Examples:
+  stof plan graph.json
+  stof plan graph.json --target sm_90a --device-profile h200 --dim seq=512
+  stof plan graph.json --target sm_80 --json | jq '.launches[].template'
+
+With no --dim, symbolic dims are at their largest.)";
+
+constexpr const char* kCompileExamples = R"(Examples:
+  stof compile graph.json --target sm_90a --cache-dir app/cache
+  stof compile graph.json --target sm_80 --target sm_90a --dim seq=128
+
+What is compiled for a target runs on every GPU of it: ship the folder with an application, which
+names it as EngineOptions::cache_dir.)";
+
+struct PlanOptions {
+  GraphOptions graph;
+  EngineChoice engine;
+  DimOptions dims;
+  bool is_json = false;
+};
+
+void plan(const PlanOptions& options) {
+  const Engine engine(options.engine.options());
+  const Plan plan = engine.build(options.graph.read());
+  const DimValues dims = options.dims.values();
+  print(options.is_json ? engine::explain_json(plan, dims) : plan.explain(dims));
+}
+
+struct CompileOptions {
+  GraphOptions graph;
+  EngineChoice engine;
+  DimOptions dims;
+  std::vector<std::string> targets;
+};
+
+// What building took, by the events that the engine reports.
+struct Tally {
+  int compiled = 0;
+  int found = 0;
+  double milliseconds = 0;
+
+  void add(const Event& event) {
+    if (event.stage == "compiled") {
+      ++compiled;
+      milliseconds += event.milliseconds;
+    } else if (event.stage == "cache") {
+      ++found;
+    }
+  }
+};
+
+void compile(const CompileOptions& options) {
+  const Graph graph = options.graph.read();
+  for (const std::string& target : options.targets) {
+    EngineChoice choice = options.engine;
+    choice.target = target;
+    EngineOptions engine_options = choice.options();
+    engine_options.cache_dir = options.engine.cache.path();
+    Tally tally;
+    engine_options.on_event = [&, tell = engine_options.on_event](const Event& event) {
+      tally.add(event);
+      if (tell) {
+        tell(event);
+      }
+    };
+    const Plan plan = Engine(engine_options).build(graph);
+    if (!options.dims.assignments.empty()) {
+      plan.workspace_bytes(options.dims.values());  // makes the kernels for these dims
+    }
+    print(fmt::format("{}: {} kernels compiled in {:.0f} ms, {} found in the cache", target,
+                      tally.compiled, tally.milliseconds, tally.found));
+  }
+  print(fmt::format("cache: {}", options.engine.cache.path().string()));
+}
+
+}  // namespace
+
+void add_plan(CLI::App& stof) {
+  auto options = std::make_shared<PlanOptions>();
+  CLI::App* app = stof.add_subcommand("plan", "Show how a graph runs");
+  options->graph.add_to(*app);
+  options->dims.add_to(*app);
+  app->add_flag("--json", options->is_json, "For programs");
+  options->engine.add_backend_to(*app);
+  options->engine.add_target_to(*app);
+  options->engine.add_kernels_to(*app);
+  app->footer(kPlanExamples);
+  app->callback([options] { plan(*options); });
+}
+
+void add_compile(CLI::App& stof) {
+  auto options = std::make_shared<CompileOptions>();
+  CLI::App* app =
+      stof.add_subcommand("compile", "Fill the cache for GPUs that this machine need not have");
+  options->graph.add_to(*app);
+  app->add_option("--target", options->targets, "What to compile for; once for each")
+      ->type_name("sm_90a")
+      ->required();
+  app->add_option("--device-profile", options->engine.device_profile,
+                  "Which GPU the target is taken to be; `stof devices --profiles` lists them")
+      ->type_name("h200");
+  options->dims.add_to(*app);
+  options->engine.add_kernels_to(*app);
+  app->footer(kCompileExamples);
+  app->callback([options] { compile(*options); });
+}
+
+}  // namespace stof::command
