@@ -41,7 +41,8 @@ LayoutDescription describe_layout(const GpuCode& code, const kernel::LayoutBuild
   return {.mask = build.name,
           .first_reader = code.program.launches[static_cast<std::size_t>(build.first_launch)].label,
           .max_part_tiles = build.max_part_tiles,
-          .workspace_bytes = execute::run_time_layout(build).workspace_bytes()};
+          .workspace_bytes =
+              static_cast<std::int64_t>(execute::run_time_layout(build).workspace_bytes())};
 }
 
 }  // namespace
