@@ -72,14 +72,10 @@ TEST_CASE("a layer of BERT-base with a window") {
   });
 }
 
-TEST_CASE("a layer of LLaMA") {
-  models::LlamaConfig config = models::kLlama7B;
+TEST_CASE("a layer of LLaMA, with four heads to a key head") {
+  models::LlamaConfig config = models::kLlama3Of8B;
   config.num_hidden_layers = 1;
   config.vocab_size = 1000;
-  config.hidden_size = 2048;
-  config.intermediate_size = 5504;
-  config.num_attention_heads = 16;
-  config.num_key_value_heads = 8;
   check_layer([&](std::int64_t batch, DType dtype) {
     return models::llama(config, {.batch = batch, .sequence = kSequence, .dtype = dtype});
   });

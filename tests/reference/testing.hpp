@@ -10,6 +10,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/parallel.hpp"
 #include "graph/ir.hpp"
 #include "graph/normalise.hpp"
 #include "reference/run.hpp"
@@ -42,11 +43,18 @@ inline HostTensor tensor_of(DType dtype, const Sizes& shape, const Values& value
 
 inline HostTensor random_tensor(const Sizes& shape, unsigned seed, DType dtype = DType::Float32,
                                 double low = -2, double high = 2) {
-  std::mt19937 generator(seed);
-  std::uniform_real_distribution<double> draw(low, high);
-  Values values(static_cast<std::size_t>(count_of(shape)));
-  std::ranges::generate(values, [&] { return draw(generator); });
-  return tensor_of(dtype, shape, values);
+  constexpr std::int64_t kChunk = 1 << 16;
+  HostTensor tensor(dtype, shape);
+  const std::int64_t count = tensor.element_count();
+  base::parallel_for((count + kChunk - 1) / kChunk, [&](std::int64_t chunk) {
+    std::mt19937 generator(seed + 1000003 * static_cast<unsigned>(chunk));
+    std::uniform_real_distribution<double> draw(low, high);
+    const std::int64_t end = std::min(count, (chunk + 1) * kChunk);
+    for (std::int64_t i = chunk * kChunk; i < end; ++i) {
+      tensor.set(i, draw(generator));
+    }
+  });
+  return tensor;
 }
 
 inline Values values_of(const HostTensor& tensor) {
