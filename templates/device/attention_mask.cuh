@@ -73,17 +73,35 @@ __device__ __forceinline__ unsigned stored_word(const MaskArrays& mask, int stat
   return __ldg(mask.bitmaps + (static_cast<unsigned>(status) * 128 + slot));
 }
 
-// The bits of the keys that a row sees, in the places of both rows of a pair; none for a row that
-// does not exist. The bounds are read again for every tile: they lie in L1, and registers are
-// scarcer.
-__device__ __forceinline__ unsigned interval_word(const MaskArrays& mask,
-                                                  const AttentionPlace& place, int row, int key,
-                                                  int lane) {
-  if (row >= place.q_len)
-    return 0;
-  const int index = place.plane * place.q_len + row;
-  return columns_below(__ldg(mask.row_end + index) - key, lane) &
-         ~columns_below(__ldg(mask.row_first + index) - key, lane);
+// The keys [first, end) that a lane's row and the one eight rows on see; none for a row that does
+// not exist.
+struct RowBounds {
+  int first[2], end[2];
+};
+
+template <MaskClass Class>
+__device__ __forceinline__ RowBounds row_bounds(const MaskArrays& mask, const AttentionPlace& place,
+                                                int row) {
+  RowBounds bounds = {};
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    if (Class == MaskClass::IntervalRows && row + 8 * half < place.q_len) {
+      const int index = place.plane * place.q_len + row + 8 * half;
+      bounds.first[half] = __ldg(mask.row_first + index);
+      bounds.end[half] = __ldg(mask.row_end + index);
+    }
+  }
+  return bounds;
+}
+
+__device__ __forceinline__ unsigned interval_word(const RowBounds& bounds, int key, int lane) {
+  unsigned words[2];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    words[half] = columns_below(bounds.end[half] - key, lane) &
+                  ~columns_below(bounds.first[half] - key, lane);
+  }
+  return (words[0] & kFirstRowBits) | (words[1] & ~kFirstRowBits);
 }
 
 template <typename Modifier>
@@ -103,10 +121,10 @@ __device__ __forceinline__ unsigned predicate_word(const Modifier& modifier,
   return word;
 }
 
-// The bits of `Keys` keys from `key` on, for rows `row` and `row` + 8. Keys from `key_end` on do
-// not exist.
-template <MaskClass Class, int Keys, typename Modifier>
-__device__ __forceinline__ unsigned mask_word(unsigned stored, int status, const MaskArrays& mask,
+// The bits of `Keys` keys from `key` on, for rows `row` and `row` + 8, whose bounds `bounds()`
+// gives. Keys from `key_end` on do not exist.
+template <MaskClass Class, int Keys, typename Bounds, typename Modifier>
+__device__ __forceinline__ unsigned mask_word(unsigned stored, int status, const Bounds& bounds,
                                               const Modifier& modifier, const AttentionPlace& place,
                                               int row, int key, int key_end, int lane) {
   if (status == kTileIsFull && key + Keys <= key_end)
@@ -115,8 +133,7 @@ __device__ __forceinline__ unsigned mask_word(unsigned stored, int status, const
   if (Class == MaskClass::Bitmap && status >= 0)
     word = stored >> (key % 64 / 2);
   if (Class == MaskClass::IntervalRows && status >= 0) {
-    word = (interval_word(mask, place, row, key, lane) & kFirstRowBits) |
-           (interval_word(mask, place, row + 8, key, lane) & ~kFirstRowBits);
+    word = interval_word(bounds(), key, lane);
   }
   if (Class == MaskClass::InlinePredicate && status >= 0) {
     word = predicate_word(modifier, place, row, key + lane % 4 * 2, Keys);

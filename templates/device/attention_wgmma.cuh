@@ -119,6 +119,12 @@ struct AttentionShared {
     publish_barriers();
   }
 
+  // Of a consumer, once they are there.
+  __device__ __forceinline__ const QueryTile& wait_for_queries(
+      const RingPlace<Shape::kQuerySlots>& at) {
+    wait_for_phase(shared_address(&queries_here[at.slot]), at.parity);
+    return tiles[at.slot];
+  }
   // The next slot of a consumer, once it is full.
   __device__ __forceinline__ unsigned take_slot(RingPlace<Shape::kSlots>& at) {
     const unsigned slot = at.slot;
