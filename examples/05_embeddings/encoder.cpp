@@ -5,6 +5,7 @@
 #include <iterator>
 #include <numeric>
 #include <stdexcept>
+#include <utility>
 
 namespace embeddings {
 

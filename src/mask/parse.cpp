@@ -203,6 +203,7 @@ Mask parse_mask(std::string_view text) {
 
 std::vector<std::string> ready_made_masks() {
   std::vector<std::string> calls;
+  calls.reserve(kReadyMade.size());
   for (const ReadyMade& ready_made : kReadyMade) {
     calls.push_back(ready_made.parameters.empty()
                         ? std::string(ready_made.name)

@@ -30,16 +30,16 @@ Image read_png(const std::string& path) {
 
 TEST_CASE("png: what is written can be read, row by row") {
   const test::TemporaryFolder folder;
-  for (const auto& [width, height] : {std::pair(1, 1), std::pair(7, 3), std::pair(3, 500)}) {
-    Image image{.width = width, .height = height};
-    for (int i = 0; i < width * height; ++i) {
+  for (Image image : {Image{.width = 1, .height = 1}, Image{.width = 7, .height = 3},
+                      Image{.width = 3, .height = 500}}) {
+    for (int i = 0; i < image.width * image.height; ++i) {
       const auto level = static_cast<std::uint8_t>(i * 37);
       image.pixels.push_back({level, static_cast<std::uint8_t>(255 - level), 9});
     }
     write_png(folder / "a.png", image);
     const Image read = read_png(folder / "a.png");
-    CHECK(read.width == width);
-    CHECK(read.height == height);
+    CHECK(read.width == image.width);
+    CHECK(read.height == image.height);
     CHECK(read.pixels == image.pixels);
   }
 }

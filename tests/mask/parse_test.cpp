@@ -31,8 +31,8 @@ TEST_CASE("parse: ready-made masks by name") {
       {"window_2d(8, 1)", window_2d(8, 1)},
       {"key_padding(5, 9)", key_padding(std::vector<std::int64_t>{5, 9})},
   };
-  for (const auto& [text, mask] : cases) {
-    CHECK_MESSAGE(parse_mask(text).digest() == mask.digest(), text);
+  for (const auto& one : cases) {
+    CHECK_MESSAGE(parse_mask(one.first).digest() == one.second.digest(), one.first);
   }
   CHECK(ready_made_masks().size() == cases.size() - 1);
 }

@@ -1,6 +1,5 @@
 #include "validate/check_template.hpp"
 
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "compile/nvrtc_compiler.hpp"
+#include "fusion/template_library.hpp"
 #include "validate/template_cases.hpp"
 
 namespace stof::validate {
@@ -37,7 +37,8 @@ extern "C" __global__ void __launch_bounds__({{ param.threads }}) {{ kernel }}(c
 
 constexpr const char* kBody = "  y[threadIdx.x % {{ dim.hidden }}] = x[0] + x[0];";
 
-TemplateCheck check(const std::string& text, std::vector<std::string> targets = {"a100", "h200"}) {
+TemplateCheck check(const std::string& text,
+                    const std::vector<std::string>& targets = {"a100", "h200"}) {
   const render::Renderer renderer(std::make_shared<const render::TemplateStore>(
       render::TemplateStore::from_texts({{"doubles.jinja", text}})));
   std::vector<base::DeviceProfile> devices;
@@ -88,16 +89,12 @@ TEST_CASE("check_template: targets that the constraints refuse are left out") {
 TEST_CASE("check_template: every kernel template of the library renders in its cases") {
   const auto store = std::make_shared<const render::TemplateStore>(render::TemplateStore::open({}));
   const render::Renderer renderer(store);
-  for (const auto& [file, text] : store->texts()) {
-    if (!contract::has_contract(text)) {
-      continue;
-    }
-    const auto contract = contract::parse_contract(file, text);
-    const auto cases = template_cases(contract, base::shipped_profile("h200"));
-    CHECK_MESSAGE(cases.size() >= contract.tests.size(), file);
-    for (const TemplateCase& one : cases) {
-      CHECK_NOTHROW_MESSAGE(renderer.render(file, render::from_json(one.variables)), file, ": ",
-                            one.text);
+  for (const fusion::KernelTemplate& one : fusion::read_templates(store->texts())) {
+    const auto cases = template_cases(one.contract, base::shipped_profile("h200"));
+    CHECK_MESSAGE(cases.size() >= one.contract.tests.size(), one.file);
+    for (const TemplateCase& use : cases) {
+      CHECK_NOTHROW_MESSAGE(renderer.render(one.file, render::from_json(use.variables)), one.file,
+                            ": ", use.text);
     }
   }
 }

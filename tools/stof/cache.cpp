@@ -71,7 +71,7 @@ void verify(const CacheCommand& command) {
   }
   print(fmt::format("{} entries, {} damaged", items.size(), faults));
   if (faults > 0) {
-    throw Failed{kBadInput};
+    throw Failed{BadInput};
   }
 }
 

@@ -27,17 +27,17 @@ void add_version(CLI::App& stof);
 
 // What the process exits with; `stof --help` documents them.
 enum ExitCode : int {
-  kDone = 0,
-  kBadInput = 1,     // a graph, mask, file or value is wrong, or a check failed
-  kBadUsage = 2,     // the command line is
-  kBadTemplate = 3,  // a template does not render or compile
-  kBadMachine = 4,   // no GPU, driver or compiler, or one that fails
-  kBug = 5,
+  Done = 0,
+  BadInput = 1,     // a graph, mask, file or value is wrong, or a check failed
+  BadUsage = 2,     // the command line is
+  BadTemplate = 3,  // a template does not render or compile
+  BadMachine = 4,   // no GPU, driver or compiler, or one that fails
+  Bug = 5,
 };
 
 // The command line is right, and what it asks for did not hold: the text is there already.
 struct Failed {
-  ExitCode code = kBadInput;
+  ExitCode code = BadInput;
 };
 
 // A line, or a text that has its line ends, on stdout.

@@ -29,30 +29,31 @@ int run(CLI::App& stof, int argc, char** argv) {
   using namespace stof::command;  // NOLINT(google-build-using-namespace)
   try {
     stof.parse(argc, argv);
-    return kDone;
+    return Done;
   } catch (const CLI::Success& help) {
     return stof.exit(help);
   } catch (const CLI::ParseError& error) {
-    return report(kBadUsage, fmt::format("{}; --help tells more", error.what()));
+    return report(BadUsage, fmt::format("{}; --help tells more", error.what()));
   } catch (const Failed& failed) {
     return failed.code;
   } catch (const stof::TemplateError& error) {
-    return report(kBadTemplate, error.what());
+    return report(BadTemplate, error.what());
   } catch (const stof::CompileError& error) {
-    return report(kBadTemplate, error.what());
+    return report(BadTemplate, error.what());
   } catch (const stof::CudaError& error) {
-    return report(kBadMachine, error.what());
+    return report(BadMachine, error.what());
   } catch (const stof::InternalError& error) {
-    return report(kBug, error.what());
+    return report(Bug, error.what());
   } catch (const stof::Error& error) {
-    return report(kBadInput, error.what());
+    return report(BadInput, error.what());
   } catch (const std::exception& error) {
-    return report(kBug, error.what());
+    return report(Bug, error.what());
   }
 }
 
 }  // namespace
 
+// NOLINTNEXTLINE(bugprone-exception-escape): of memory alone, or a stderr that is closed
 int main(int argc, char** argv) {
   CLI::App stof(
       "Sparse Transformers as fused CUDA kernels: runs graphs, shows plans and masks, looks after "

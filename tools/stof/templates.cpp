@@ -150,10 +150,12 @@ void print_check(const validate::TemplateCheck& check) {
 void check_templates(const CheckOptions& options) {
   const render::Renderer renderer(open_store(options.templates));
   std::vector<base::DeviceProfile> devices;
+  devices.reserve(options.targets.size());
   for (const std::string& target : options.targets) {
     devices.push_back(engine::profile_of_target({.target = target}));
   }
   std::vector<std::string> files;
+  files.reserve(options.files.size());
   for (const std::string& file : options.files) {
     files.push_back(find_template(renderer.store(), options.templates, file));
   }
@@ -181,7 +183,7 @@ void check_templates(const CheckOptions& options) {
     print(checks.dump(2));
   }
   if (!is_passed) {
-    throw Failed{kBadTemplate};
+    throw Failed{BadTemplate};
   }
 }
 
