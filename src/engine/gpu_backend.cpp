@@ -155,6 +155,7 @@ GpuCode GpuBackend::compile(const graph::Ir& ir) const {
                                 lowered.specs.size())});
   GpuCode code;
   code.program = std::move(lowered.program);
+  code.options = std::move(lowered.options);
   for (const kernel::KernelSpec& spec : lowered.specs) {
     code.templates.push_back(spec.file);
   }

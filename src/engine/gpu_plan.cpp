@@ -99,8 +99,13 @@ std::string GpuPlan::explain(const DimValues& dims) const {
   for (const auto& [name, value] : used) {
     text += fmt::format("{} = {}\n", name, value);
   }
-  for (const kernel::LaunchRecord& launch : code->program.launches) {
-    text += describe_launch(*code, launch) + "\n";
+  for (std::size_t i = 0; i < code->program.launches.size(); ++i) {
+    text += describe_launch(*code, code->program.launches[i]) + "\n";
+    const char* word = "predicted";
+    for (const fusion::Option& option : code->options[i]) {
+      text += fmt::format("  {} {}\n", word, option.text());
+      word = "instead of";
+    }
   }
   return text;
 }

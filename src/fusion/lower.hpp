@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/device_profile.hpp"
+#include "fusion/choose.hpp"
 #include "fusion/template_library.hpp"
 #include "graph/ir.hpp"
 #include "kernel/kernel_spec.hpp"
@@ -13,12 +14,14 @@ namespace stof::fusion {
 struct Lowered {
   std::vector<kernel::KernelSpec> specs;  // one for each of program.kernels
   kernel::Program program;
+  std::vector<std::vector<Option>> options;  // of each launch: what runs, then what was not chosen
 };
 
 // A graph of static shapes (see normalise_but_attention, bind_dims) as launches of template
-// kernels: each operator goes to the first template whose pattern and constraints take it, with as
-// many elementwise operators behind it as its hooks do. Throws GraphError where no template takes
-// an operator, naming the constraints that do not hold.
+// kernels: each operator goes to the template that should take the least time (see Chooser) of
+// those whose pattern and constraints take it, with as many elementwise operators behind it as its
+// hooks do. Throws GraphError where no template takes an operator, naming the constraints that do
+// not hold.
 Lowered lower(const graph::Ir& ir, const TemplateLibrary& templates,
               const base::DeviceProfile& device);
 

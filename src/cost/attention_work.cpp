@@ -1,0 +1,28 @@
+#include "cost/attention_work.hpp"
+
+#include <functional>
+#include <map>
+#include <utility>
+
+namespace stof::cost {
+
+TileWork tile_work(const mask::AttentionTiles& tiles) {
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t, std::greater<>> counts;
+  const std::int64_t parts = tiles.parts();
+  for (std::size_t row = 0; row + 1 < tiles.row_ptr.size(); ++row) {
+    const std::int64_t begin = tiles.row_ptr[row];
+    const std::int64_t end = tiles.row_ptr[row + 1];
+    std::int64_t part = 0;
+    for (std::int64_t e = begin * parts; e < end * parts; ++e) {
+      part += tiles.tile_bitmap[static_cast<std::size_t>(e)] >= 0 ? 1 : 0;
+    }
+    ++counts[{end - begin, part}];
+  }
+  TileWork work{.tile_q = tiles.tile_q, .groups = {}};
+  for (const auto& [row, count] : counts) {
+    work.groups.push_back({.entries = row.first, .part = row.second, .count = count});
+  }
+  return work;
+}
+
+}  // namespace stof::cost
