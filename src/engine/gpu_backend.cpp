@@ -156,6 +156,7 @@ GpuCode GpuBackend::compile(const graph::Ir& ir) const {
   GpuCode code;
   code.program = std::move(lowered.program);
   code.options = std::move(lowered.options);
+  code.scheme = std::move(lowered.scheme);
   for (const kernel::KernelSpec& spec : lowered.specs) {
     code.templates.push_back(spec.file);
   }

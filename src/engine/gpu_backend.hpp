@@ -27,6 +27,7 @@ struct GpuCode {
   std::vector<std::string> templates;  // of the kernels
   std::vector<jit::Kernel> kernels;
   std::vector<std::vector<fusion::Option>> options;  // see fusion::Lowered
+  std::optional<fusion::Scheme> scheme;
 };
 
 // What the plans of one engine share: a GPU or a target, templates, cache and compiler. Safe to use

@@ -99,6 +99,10 @@ std::string GpuPlan::explain(const DimValues& dims) const {
   for (const auto& [name, value] : used) {
     text += fmt::format("{} = {}\n", name, value);
   }
+  if (code->scheme) {
+    text += fmt::format("fusion scheme {}: {} segments of {} operators\n", code->scheme->hex(),
+                        code->scheme->segments().size(), code->scheme->digits().size());
+  }
   for (std::size_t i = 0; i < code->program.launches.size(); ++i) {
     text += describe_launch(*code, code->program.launches[i]) + "\n";
     const char* word = "predicted";

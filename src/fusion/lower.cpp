@@ -41,6 +41,7 @@ class Lowerer {
         memory_(ir, placement_, lowered_.program) {}
 
   Lowered run() {
+    lowered_.scheme = scheme_of(operator_order(ir_), groups_);
     for (const Group& group : groups_) {
       if (op_of(group).kind == OpKind::Concat) {
         lower_concat(op_of(group));

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "base/device_profile.hpp"
 #include "fusion/choose.hpp"
+#include "fusion/scheme.hpp"
 #include "fusion/template_library.hpp"
 #include "graph/ir.hpp"
 #include "kernel/kernel_spec.hpp"
@@ -15,6 +17,7 @@ struct Lowered {
   std::vector<kernel::KernelSpec> specs;  // one for each of program.kernels
   kernel::Program program;
   std::vector<std::vector<Option>> options;  // of each launch: what runs, then what was not chosen
+  std::optional<Scheme> scheme;              // of the groups, where a code says it (scheme_of)
 };
 
 // A graph of static shapes (see normalise_but_attention, bind_dims) as launches of template
