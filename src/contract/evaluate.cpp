@@ -170,6 +170,13 @@ LaunchGeometry evaluate_launch(const TemplateContract& contract, const ContractS
   return LaunchEvaluator(contract, scope).evaluate();
 }
 
+ResourceEstimate evaluate_resources(const TemplateContract& contract, const ContractScope& scope) {
+  const expr::Bindings values = bindings(contract, scope);
+  return {.threads = expr::evaluate_integer(contract.resources.threads, values),
+          .shared_bytes = expr::evaluate_integer(contract.resources.shared_bytes, values),
+          .registers = expr::evaluate_integer(contract.resources.registers, values)};
+}
+
 WorkEstimate evaluate_cost(const TemplateContract& contract, const ContractScope& scope) {
   const expr::Bindings values = bindings(contract, scope);
   return {.flops = static_cast<double>(expr::evaluate_integer(contract.cost.flops, values)),

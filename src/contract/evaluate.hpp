@@ -58,6 +58,15 @@ std::vector<kernel::KernelConfig> allowed_configs(const TemplateContract& contra
 // bytes are negative: "contract rms_norm: grid[0] = ceil_div(dim.tokens, 4) is 0, the least is 1".
 LaunchGeometry evaluate_launch(const TemplateContract& contract, const ContractScope& scope);
 
+// What the author declares of one block.
+struct ResourceEstimate {
+  std::int64_t threads = 0;
+  std::int64_t shared_bytes = 0;
+  std::int64_t registers = 0;  // a thread
+};
+
+ResourceEstimate evaluate_resources(const TemplateContract& contract, const ContractScope& scope);
+
 WorkEstimate evaluate_cost(const TemplateContract& contract, const ContractScope& scope);
 
 // The scalar arguments of the kernel, in order of launch.arguments; ports and workspace are

@@ -34,7 +34,8 @@ ordered_json to_json(const LaunchDescription& launch) {
           {"dynamic_shared_bytes", launch.dynamic_shared_bytes},
           {"registers", launch.registers},
           {"spill_bytes", launch.spill_bytes},
-          {"programmatic", launch.is_programmatic}};
+          {"programmatic", launch.is_programmatic},
+          {"options", launch.options}};
 }
 
 ordered_json to_json(const LayoutDescription& layout) {
@@ -51,6 +52,7 @@ void add_gpu(ordered_json& json, const PlanDescription& description) {
   json["dims"] = description.dims;
   json["workspace_bytes"] = description.workspace_bytes;
   json["kernels"] = description.kernel_count;
+  json["scheme"] = description.scheme;
   json["layouts"] = ordered_json::array();
   for (const LayoutDescription& layout : description.layouts) {
     json["layouts"].push_back(to_json(layout));
@@ -71,6 +73,9 @@ std::string explain_text(const PlanDescription& description) {
   for (const auto& [name, value] : description.dims) {
     text += fmt::format("{} = {}\n", name, value);
   }
+  if (!description.scheme.empty()) {
+    text += fmt::format("fusion scheme {}\n", description.scheme);
+  }
   for (const LayoutDescription& layout : description.layouts) {
     text +=
         fmt::format("layout of '{}': built on each run ahead of {}, {} part tiles, {} bytes\n",
@@ -86,6 +91,11 @@ std::string explain_text(const PlanDescription& description) {
         launch.label, launch.file, fmt::join(launch.grid, "x"), fmt::join(launch.block, "x"),
         fmt::join(launch.cluster, "x"), launch.static_shared_bytes, launch.dynamic_shared_bytes,
         launch.registers, launch.spill_bytes, launch.is_programmatic ? ", programmatic" : "");
+    const char* word = "predicted";
+    for (const std::string& option : launch.options) {
+      text += fmt::format("  {} {}\n", word, option);
+      word = "instead of";
+    }
   }
   return text;
 }

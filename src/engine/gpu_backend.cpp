@@ -162,6 +162,8 @@ GpuCode GpuBackend::compile(const graph::Ir& ir) const {
   GpuCode code;
   code.program = std::move(lowered.program);
   code.workspace_bytes = execute::lay_out_arena(code.program).size_bytes;
+  code.options = std::move(lowered.options);
+  code.scheme = std::move(lowered.scheme);
   for (const kernel::KernelSpec& spec : lowered.specs) {
     code.templates.push_back(spec.file);
   }

@@ -28,6 +28,8 @@ struct GpuCode {
   std::vector<std::string> templates;  // of the kernels
   std::vector<jit::Kernel> kernels;
   std::int64_t workspace_bytes = 0;
+  std::vector<std::vector<fusion::Option>> options;  // see fusion::Lowered
+  std::optional<fusion::Scheme> scheme;
 };
 
 // What the plans of one engine share: a GPU or a target, templates, cache and compiler. Safe to use

@@ -34,7 +34,8 @@ LaunchDescription describe_launch(const GpuCode& code, const kernel::LaunchRecor
           .dynamic_shared_bytes = launch.shared_bytes,
           .registers = resources.registers,
           .spill_bytes = resources.spill_store_bytes,
-          .is_programmatic = launch.is_programmatic};
+          .is_programmatic = launch.is_programmatic,
+          .options = {}};
 }
 
 LayoutDescription describe_layout(const GpuCode& code, const kernel::LayoutBuild& build) {
@@ -104,13 +105,22 @@ PlanDescription GpuPlan::describe(const DimValues& dims) const {
                                  .dims = used,
                                  .kernel_count = static_cast<std::int64_t>(code->kernels.size()),
                                  .workspace_bytes = code->workspace_bytes,
+                                 .scheme = {},
                                  .layouts = {},
                                  .launches = {}};
   for (const kernel::LayoutBuild& build : code->program.layouts) {
     description.layouts.push_back(describe_layout(*code, build));
   }
-  for (const kernel::LaunchRecord& launch : code->program.launches) {
-    description.launches.push_back(describe_launch(*code, launch));
+  if (code->scheme) {
+    description.scheme =
+        fmt::format("{}: {} segments of {} operators", code->scheme->hex(),
+                    code->scheme->segments().size(), code->scheme->digits().size());
+  }
+  for (std::size_t i = 0; i < code->program.launches.size(); ++i) {
+    description.launches.push_back(describe_launch(*code, code->program.launches[i]));
+    for (const fusion::Option& option : code->options[i]) {
+      description.launches.back().options.push_back(option.text());
+    }
   }
   return description;
 }

@@ -23,6 +23,7 @@ struct LaunchDescription {
   std::int64_t registers = 0;  // a thread
   std::int64_t spill_bytes = 0;
   bool is_programmatic = false;
+  std::vector<std::string> options;  // with predicted times: what runs, then what was not chosen
 };
 
 // A layout of a mask that is built on each run.
@@ -39,6 +40,7 @@ struct PlanDescription {
   DimValues dims;
   std::int64_t kernel_count = 0;
   std::int64_t workspace_bytes = 0;
+  std::string scheme;  // the code of the fusion scheme and what it is; empty where none says it
   std::vector<LayoutDescription> layouts;
   std::vector<LaunchDescription> launches;
 };

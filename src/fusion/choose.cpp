@@ -1,26 +1,33 @@
 #include "fusion/choose.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdlib>
+#include <iterator>
+#include <optional>
 #include <string_view>
+#include <tuple>
 
-#include "base/check.hpp"
-#include "fusion/choose_matmul.hpp"
+#include <fmt/format.h>
+
 #include "mask/bits.hpp"
 
 namespace stof::fusion {
 
 namespace {
 
-// Below this, lists of keys are less work than tiles.
-constexpr double kKeysPerTile = 64;
+using kernel::KernelConfig;
+
+// Predictions that differ by less say nothing; those of attention are the less certain ones.
+constexpr double kTie = 0.02;
+constexpr double kAttentionTie = 0.08;
+constexpr std::size_t kShownSettings = 2;  // of each template
 
 constexpr std::string_view kHopperAttention = "attention_block_wise_sm90";
 
 // How far a setting is from the default: steps along the values of each parameter.
-std::int64_t distance(const contract::TemplateContract& contract,
-                      const kernel::KernelConfig& config) {
+std::int64_t distance(const contract::TemplateContract& contract, const KernelConfig& config) {
   std::int64_t steps = 0;
   for (const kernel::ConfigParameter& parameter : contract.params) {
     const auto place = [&](std::int64_t value) {
@@ -32,6 +39,91 @@ std::int64_t distance(const contract::TemplateContract& contract,
   return steps;
 }
 
+bool is_allowed(const contract::TemplateContract& contract, contract::ContractScope& scope,
+                const KernelConfig& config) {
+  scope.config = config;
+  return contract::is_allowed(contract, scope);
+}
+
+// The default, else the allowed setting nearest to it.
+std::optional<KernelConfig> plain_config(const contract::TemplateContract& contract,
+                                         contract::ContractScope& scope) {
+  KernelConfig config = contract::default_config(contract);
+  if (is_allowed(contract, scope, config)) {
+    return config;
+  }
+  const auto configs = contract::allowed_configs(contract, scope);
+  const auto nearest = std::min_element(
+      configs.begin(), configs.end(),
+      [&](const auto& a, const auto& b) { return distance(contract, a) < distance(contract, b); });
+  return nearest == configs.end() ? std::nullopt : std::optional(*nearest);
+}
+
+double bytes_of(const View& view) {
+  double bytes = size_bytes(view.dtype);
+  for (std::size_t axis = 0; axis < view.extents.size(); ++axis) {
+    bytes *= view.strides[axis] == 0 ? 1 : static_cast<double>(view.extents[axis]);
+  }
+  return bytes;
+}
+
+double bytes_of_ports(const Use& use) {
+  double bytes = 0;
+  for (const auto& [name, view] : use.ports) {
+    bytes += bytes_of(view);
+  }
+  return bytes;
+}
+
+cost::Epilogue epilogue_of(const Use& use, const Chain& chain, const graph::Ir& ir) {
+  using graph::OpKind;
+  constexpr std::array kTranscendental = {OpKind::Gelu, OpKind::GeluTanh, OpKind::Silu,
+                                          OpKind::Tanh, OpKind::Sigmoid,  OpKind::Exp};
+  cost::Epilogue epilogue;
+  for (const Statement& statement : chain.statements) {
+    const OpKind kind = ir.operators[static_cast<std::size_t>(statement.op)].kind;
+    epilogue.transcendentals +=
+        static_cast<int>(std::count(kTranscendental.begin(), kTranscendental.end(), kind));
+  }
+  for (const HookTensor& tensor : use.hook) {
+    epilogue.bytes += bytes_of(tensor.view);
+  }
+  return epilogue;
+}
+
+// Every field of the scope that a choice may depend on, and no pointer.
+void add_text(std::string& text, const contract::ContractScope& scope) {
+  const auto out = std::back_inserter(text);
+  for (const auto* numbers : {&scope.dims, &scope.strides, &scope.alignments}) {
+    for (const auto& [name, value] : *numbers) {
+      fmt::format_to(out, "{} {} ", name, value);
+    }
+  }
+  for (const auto& [name, value] : scope.attributes) {
+    fmt::format_to(out, "{} {} ", name, value);
+  }
+  for (const auto& [symbol, dtype] : scope.dtypes) {
+    fmt::format_to(out, "{} {} ", symbol, static_cast<int>(dtype));
+  }
+  fmt::format_to(out, "{} {}\n", scope.mask_batch, scope.mask_heads);
+}
+
+std::string problem_text(const std::vector<Use>& uses, const cost::Epilogue& epilogue,
+                         const AttentionMask* mask) {
+  std::string text = fmt::format("{} {} {}", epilogue.transcendentals, epilogue.bytes,
+                                 mask != nullptr && mask->modifier.has_score());
+  if (mask != nullptr && mask->run_time) {
+    const mask::MaskFeatures& sample = mask->features();
+    text += fmt::format(" {} {} {} {}", sample.full_tiles, sample.part_tiles, sample.mean_keys,
+                        sample.max_keys);
+  }
+  for (const Use& use : uses) {
+    text += "\n" + use.kernel->file + " ";
+    add_text(text, use.scope);
+  }
+  return text;
+}
+
 // Of 64 query rows each.
 std::int64_t query_tiles(const Use& use) {
   return use.dim("batch") * use.dim("heads") * mask::ceil_div(use.dim("q_len"), mask::kTile);
@@ -40,7 +132,8 @@ std::int64_t query_tiles(const Use& use) {
 // Of the kernel for Hopper, by times on an H200. Small blocks, several to an SM, hide each other's
 // waits and look at no more tiles than the mask has; tall ones read keys less often, which long
 // rows of wide heads, or of all keys, want.
-void adjust_hopper(const Use& use, const AttentionMask& mask, kernel::KernelConfig& config) {
+KernelConfig hopper_config(const Use& use, const AttentionMask& mask) {
+  KernelConfig config = contract::default_config(use.kernel->contract);
   constexpr double kDense = 0.75;
   constexpr double kLongRow = 12;  // active tiles of 64 query rows
   const auto set = [&](std::int64_t tile_q, std::int64_t tile_k, std::int64_t blocks_per_sm,
@@ -58,9 +151,11 @@ void adjust_hopper(const Use& use, const AttentionMask& mask, kernel::KernelConf
                          static_cast<double>(features.tiles) *
                          static_cast<double>(mask::ceil_div(use.dim("kv_len"), mask::kTile));
   if (width > 2 * mask::kTile) {
-    return;
+    return config;
   }
-  if (width > mask::kTile) {
+  if (!mask.modifier.arguments().empty()) {
+    set(64, 64, 2, true);  // what expressions read takes registers
+  } else if (width > mask::kTile) {
     const bool is_tall = per_row >= kLongRow && query_tiles(use) >= 4 * sm_count;
     set(is_tall ? 128 : 64, is_tall ? 128 : 64, is_tall ? 1 : 2, true);
   } else if (query_tiles(use) < 6 * sm_count) {
@@ -70,85 +165,148 @@ void adjust_hopper(const Use& use, const AttentionMask& mask, kernel::KernelConf
   } else {
     set(64, 64, 4, false);
   }
+  return config;
 }
 
-// Of the tiled kernel, by times on an H200: tall tiles where most keys are seen, and two groups of
-// warps that share the keys of a tile where tiles are too few for the GPU and long.
-void adjust_attention(const Use& use, const AttentionMask& mask, kernel::KernelConfig& config) {
-  constexpr double kDense = 0.4;
-  constexpr std::int64_t kLongRow = 6;
-  const auto set = [&](const char* parameter, std::int64_t value) {
-    if (config.contains(parameter)) {
-      config[parameter] = value;
-    }
-  };
-  const std::int64_t tiles = query_tiles(use);
-  const std::int64_t sm_count = use.scope.device.at("device.sm_count");
-  if (tiles < 3 * sm_count) {
-    set("key_groups", mask.features().longest_tile_row > kLongRow ? 2 : 1);
-  } else if (mask.features().density > kDense && tiles >= 8 * sm_count) {
-    set("tile_q", 128);
-    set("tile_k", use.dim("head_dim") > mask::kTile ? 32 : 64);
+bool is_for_hopper(const Use& use) {
+  return use.kernel->contract.name == kHopperAttention;
+}
+
+// Of the kernels that visit tiles, that for Hopper is taken where its blocks fill the GPU, and only
+// there.
+bool is_out_of_place(const Use& use, const std::vector<Use>& uses) {
+  if (reads_key_rows(use) || std::none_of(uses.begin(), uses.end(), is_for_hopper)) {
+    return false;
   }
-}
-
-// Of an active 64 x 64 tile; all where nothing is known of the mask.
-double keys_per_tile(const mask::MaskFeatures& features) {
-  constexpr double kTilePairs = 64.0 * 64.0;
-  return features.density * static_cast<double>(features.tiles) * kTilePairs /
-         static_cast<double>(features.full_tiles + features.part_tiles);
+  const bool fills = query_tiles(use) >= use.scope.device.at("device.sm_count");
+  return is_for_hopper(use) != fills;
 }
 
 }  // namespace
+
+std::string Option::text() const {
+  std::string text = kernel;
+  for (const auto& [name, value] : config) {
+    text += fmt::format(", {} {}", name, value);
+  }
+  return text + ": " + time.text();
+}
 
 bool reads_key_rows(const Use& use) {
   return use.kernel->contract.takes_mask_array("key_col");
 }
 
-std::size_t choose_use(const std::vector<Use>& uses, const AttentionMask* mask) {
-  STOF_CHECK(!uses.empty()) << "nothing to choose from";
-  const bool wants_lists = mask != nullptr && keys_per_tile(mask->features()) < kKeysPerTile;
-  const auto rank = [&](const Use& use) {
-    if (mask != nullptr) {
-      const bool is_for_hopper = use.kernel->contract.name == kHopperAttention;
-      const bool fills_hopper = query_tiles(use) >= use.scope.device.at("device.sm_count");
-      return 2 * static_cast<int>(reads_key_rows(use) == wants_lists) +
-             static_cast<int>(is_for_hopper == fills_hopper);
+const Choice* Chooser::choose(const std::vector<Use>& uses, const Chain& chain, const graph::Ir& ir,
+                              const AttentionMask* mask) {
+  if (uses.empty()) {
+    return nullptr;
+  }
+  const cost::Epilogue epilogue = epilogue_of(uses.front(), chain, ir);
+  const auto key =
+      std::pair(mask == nullptr ? nullptr : mask->arrays, problem_text(uses, epilogue, mask));
+  if (const auto known = known_.find(key); known != known_.end()) {
+    return &known->second;
+  }
+  std::vector<std::pair<std::size_t, Option>> all;
+  for (std::size_t use = 0; use < uses.size(); ++use) {
+    if (mask != nullptr && is_out_of_place(uses[use], uses)) {
+      continue;
     }
-    // A template that takes fewer cases is made for them.
-    constexpr int kAboveMatmul = 100;
-    const auto constraints = static_cast<int>(use.kernel->contract.constraints.size());
-    return matmul_rank(use).value_or(kAboveMatmul + constraints);
+    for (Option& option : options(uses[use], epilogue, mask)) {
+      all.emplace_back(use, std::move(option));
+    }
+  }
+  if (all.empty()) {
+    return nullptr;
+  }
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    return is_faster(a.second.time, b.second.time);
+  });
+  const double limit =
+      all.front().second.time.total_us() * (1 + (mask == nullptr ? kTie : kAttentionTie));
+  const auto is_better = [&](const auto& a, const auto& b) {
+    if (mask != nullptr) {
+      return std::tie(a.first, a.second.place) < std::tie(b.first, b.second.place);
+    }
+    return uses[a.first].kernel->contract.constraints.size() >
+           uses[b.first].kernel->contract.constraints.size();
   };
-  const auto best = std::max_element(uses.begin(), uses.end(),
-                                     [&](const Use& a, const Use& b) { return rank(a) < rank(b); });
-  return static_cast<std::size_t>(best - uses.begin());
+  auto best = all.begin();
+  for (auto other = all.begin(); other != all.end(); ++other) {
+    if (other->second.time.total_us() <= limit && is_better(*other, *best)) {
+      best = other;
+    }
+  }
+  std::rotate(all.begin(), best, best + 1);
+  Choice choice{.use = all.front().first, .config = all.front().second.config, .options = {}};
+  for (auto& [use, option] : all) {
+    choice.options.push_back(std::move(option));
+  }
+  return &known_.emplace(key, std::move(choice)).first->second;
 }
 
-std::optional<kernel::KernelConfig> choose_config(const Use& use, const AttentionMask* mask) {
+// The fastest few that are allowed.
+std::vector<Option> Chooser::options(const Use& use, const cost::Epilogue& epilogue,
+                                     const AttentionMask* mask) {
   const contract::TemplateContract& contract = use.kernel->contract;
+  const cost::Problem problem =
+      cost::make_problem(contract, use.scope, epilogue, bytes_of_ports(use));
+  std::vector<KernelConfig> settings = model_.settings(problem);
+  if (mask != nullptr && is_for_hopper(use)) {
+    settings = {hopper_config(use, *mask)};
+  }
+  std::vector<Option> options;
+  for (KernelConfig& config : settings) {
+    const cost::Prediction time = predict(problem, config, mask);
+    options.push_back({.kernel = contract.name,
+                       .config = std::move(config),
+                       .time = time,
+                       .place = options.size()});
+  }
+  std::stable_sort(options.begin(), options.end(),
+                   [](const Option& a, const Option& b) { return is_faster(a.time, b.time); });
   contract::ContractScope scope = use.scope;
-  scope.config = choose_matmul_config(use);
-  if (mask != nullptr) {
-    scope.config = contract::default_config(contract);
-    if (contract.name == kHopperAttention) {
-      adjust_hopper(use, *mask, scope.config);
-    } else {
-      adjust_attention(use, *mask, scope.config);
+  std::vector<Option> allowed;
+  for (Option& option : options) {
+    if (allowed.size() < kShownSettings && is_allowed(contract, scope, option.config)) {
+      allowed.push_back(std::move(option));
     }
   }
-  if (!scope.config.empty() && contract::is_allowed(contract, scope)) {
-    return scope.config;
+  if (allowed.empty()) {
+    if (const auto config = plain_config(contract, scope)) {
+      allowed.push_back(
+          {.kernel = contract.name, .config = *config, .time = predict(problem, *config, mask)});
+    }
   }
-  scope.config = contract::default_config(contract);
-  if (contract::is_allowed(contract, scope)) {
-    return scope.config;
+  return allowed;
+}
+
+cost::Prediction Chooser::predict(const cost::Problem& problem, const KernelConfig& config,
+                                  const AttentionMask* mask) {
+  if (mask == nullptr) {
+    return model_.predict(problem, config);
   }
-  const auto configs = contract::allowed_configs(contract, scope);
-  const auto nearest = std::min_element(
-      configs.begin(), configs.end(),
-      [&](const auto& a, const auto& b) { return distance(contract, a) < distance(contract, b); });
-  return nearest == configs.end() ? std::nullopt : std::optional(*nearest);
+  cost::AttentionWork work{
+      .features = &mask->features(), .tiles = nullptr, .has_score = mask->modifier.has_score()};
+  cost::TileWork mean;
+  if (!problem.contract->takes_mask_array("key_col")) {
+    const auto parameter = config.find("tile_q");
+    const std::int64_t tile_q = parameter == config.end() ? mask::kTile : parameter->second;
+    if (mask->run_time) {
+      mean = cost::mean_tile_work(mask->features(), tile_q);
+    }
+    work.tiles = mask->run_time ? &mean : &tile_work(*mask, tile_q);
+  }
+  return model_.predict(problem, config, &work);
+}
+
+const cost::TileWork& Chooser::tile_work(const AttentionMask& mask, std::int64_t tile_q) {
+  const auto key = std::pair(mask.arrays, tile_q);
+  const auto found = tile_work_.find(key);
+  if (found != tile_work_.end()) {
+    return found->second;
+  }
+  return tile_work_.emplace(key, cost::tile_work(mask.arrays->tiles(tile_q))).first->second;
 }
 
 }  // namespace stof::fusion

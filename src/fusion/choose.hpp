@@ -1,27 +1,67 @@
 #pragma once
 
-#include <optional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "cost/model.hpp"
 #include "fusion/attention.hpp"
+#include "fusion/chain.hpp"
 #include "fusion/use.hpp"
-#include "kernel/kernel_config.hpp"
 
 namespace stof::fusion {
-
-// The first rules by which a kernel is chosen, until a cost model does it.
 
 // Whether an attention template takes lists of keys, which masks that differ from run to run lack.
 bool reads_key_rows(const Use& use);
 
-// Of several ways to run a group the one to take: its place among them. For attention one with
-// lists of keys where fewer than 64 of them fall on an active 64 x 64 tile, else one with tiles,
-// and of these the one for Hopper where its blocks fill the GPU; for matrix products as matmul_rank
-// says; else the one with the most constraints.
-std::size_t choose_use(const std::vector<Use>& uses, const AttentionMask* mask);
+// One way to run a group.
+struct Option {
+  std::string kernel;  // the contract's name
+  kernel::KernelConfig config;
+  cost::Prediction time;
+  std::size_t place = 0;  // of the setting among those that the model knows
 
-// The parameters of a template for this use: what is known to be fast for the shape, else the
-// default, else the allowed setting nearest to it; nothing where the restrictions allow none.
-std::optional<kernel::KernelConfig> choose_config(const Use& use, const AttentionMask* mask);
+  // "gemm_sm90, stages 4, tile_m 128: 12.3 us: launch 0.8, …"
+  std::string text() const;
+};
+
+struct Choice {
+  std::size_t use = 0;          // the one to take, by its place
+  kernel::KernelConfig config;  // of it
+  std::vector<Option> options;  // that one first, then others, the fastest first
+};
+
+// Chooses kernels and settings by the cost model, the same for equal problems, which are looked at
+// once.
+class Chooser {
+ public:
+  explicit Chooser(const base::DeviceProfile& device) : model_(device) {}
+
+  // Of several ways to run a group the one that should take the least time. Of those that are as
+  // good the template with more constraints, which is made for the case; for attention the first
+  // one, and the first setting that the model knows of it, which suits most masks. Nothing (null)
+  // where the restrictions allow no setting of any of them. A template of which the model knows no
+  // settings comes with its default, or the allowed setting nearest to that. `mask` is that of an
+  // attention. What is returned lives as long as this object.
+  const Choice* choose(const std::vector<Use>& uses, const Chain& chain, const graph::Ir& ir,
+                       const AttentionMask* mask);
+
+ private:
+  using TilesOfMask =
+      std::map<std::pair<std::shared_ptr<MaskArrays>, std::int64_t>, cost::TileWork>;
+
+  std::vector<Option> options(const Use& use, const cost::Epilogue& epilogue,
+                              const AttentionMask* mask);
+  cost::Prediction predict(const cost::Problem& problem, const kernel::KernelConfig& config,
+                           const AttentionMask* mask);
+  const cost::TileWork& tile_work(const AttentionMask& mask, std::int64_t tile_q);
+
+  cost::Model model_;
+  TilesOfMask tile_work_;
+  // By everything that a choice depends on: the arrays of the mask and all else.
+  std::map<std::pair<std::shared_ptr<MaskArrays>, std::string>, Choice> known_;
+};
 
 }  // namespace stof::fusion

@@ -38,12 +38,14 @@ class Lowerer {
         readers_(ir),
         groups_(make_groups(ir, templates)),
         copies_(copy_candidates(templates)),
+        chooser_(device),
         masks_(std::move(build_layout)),
         placement_(ir),
         memory_(ir, placement_, lowered_.program),
         layouts_(placement_, memory_, lowered_.program) {}
 
   Lowered run() {
+    lowered_.scheme = scheme_of(operator_order(ir_), groups_);
     for (const Group& group : groups_) {
       if (op_of(group).kind == OpKind::Concat) {
         lower_concat(op_of(group));
@@ -81,22 +83,40 @@ class Lowerer {
     }
     const AttentionMask* const mask_or_null = mask ? &*mask : nullptr;
     std::string misfits;
-    std::vector<Use> uses = fitting_uses(group, mask_or_null, misfits);
-    if (uses.empty()) {
-      // Packed operands are what every kernel can read.
-      for (const int value : values_read(group)) {
-        pack(value);
-      }
-      std::string misfits_of_packed;
-      uses = fitting_uses(group, mask_or_null, misfits_of_packed);
+    if (launch_best(fitting_uses(group, mask_or_null, misfits), group.chain, mask_or_null,
+                    label(group), misfits)) {
+      return;
     }
-    if (uses.empty()) {
+    // Packed operands are what every kernel can read.
+    for (const int value : values_read(group)) {
+      pack(value);
+    }
+    std::string misfits_of_packed;
+    if (!launch_best(fitting_uses(group, mask_or_null, misfits_of_packed), group.chain,
+                     mask_or_null, label(group), misfits_of_packed)) {
       throw GraphError(fmt::format("lower: no template takes {} ('{}'):{}",
                                    graph::name(op_of(group).kind), name_of(op_of(group).outputs[0]),
                                    misfits));
     }
-    const Use& use = uses[choose_use(uses, mask_or_null)];
-    launch(use, group.chain, mask_or_null, label(group));
+  }
+
+  // Launches the best of several uses. Where they have no setting that is allowed, says so in
+  // `misfits` and launches nothing.
+  bool launch_best(std::vector<Use> uses, const Chain& chain, const AttentionMask* mask,
+                   std::string text, std::string& misfits) {
+    const Choice* choice = chooser_.choose(uses, chain, ir_, mask);
+    if (choice == nullptr) {
+      for (const Use& use : uses) {
+        misfits += fmt::format("\n  {}: no setting of its parameters is allowed on this device",
+                               use.kernel->contract.name);
+      }
+      return false;
+    }
+    Use& use = uses[choice->use];
+    use.scope.config = choice->config;
+    launch(use, chain, mask, std::move(text));
+    lowered_.options.push_back(choice->options);
+    return true;
   }
 
   // Operators and what the pattern reads, without what the group makes itself.
@@ -132,24 +152,13 @@ class Lowerer {
                            : "the keys of a row are known at run time only";
         }
       }
-      if (configure(use, mask, misfits)) {
+      if (use.misfit.empty()) {
         uses.push_back(std::move(use));
+      } else {
+        misfits += fmt::format("\n  {}: {}", use.kernel->contract.name, use.misfit);
       }
     }
     return uses;
-  }
-
-  // Chooses the parameters of a use that fits; otherwise says in `misfits` why it does not.
-  static bool configure(Use& use, const AttentionMask* mask, std::string& misfits) {
-    if (use.misfit.empty()) {
-      if (auto config = choose_config(use, mask)) {
-        use.scope.config = std::move(*config);
-        return true;
-      }
-      use.misfit = "no setting of its parameters is allowed on this device";
-    }
-    misfits += fmt::format("\n  {}: {}", use.kernel->contract.name, use.misfit);
-    return false;
   }
 
   // Copies what stands in the way of strides.
@@ -172,12 +181,17 @@ class Lowerer {
 
   void copy(const View& from, const View& to, const std::string& text) {
     std::string misfits;
+    std::vector<Use> uses;
     for (const Candidate& candidate : copies_) {
       Use use = make_copy(candidate, from, to, device_);
-      if (configure(use, nullptr, misfits)) {
-        launch(use, {}, nullptr, text);
-        return;
+      if (use.misfit.empty()) {
+        uses.push_back(std::move(use));
+      } else {
+        misfits += fmt::format("\n  {}: {}", use.kernel->contract.name, use.misfit);
       }
+    }
+    if (launch_best(std::move(uses), {}, nullptr, text, misfits)) {
+      return;
     }
     throw GraphError(fmt::format("lower: no template takes the copy '{}':{}", text, misfits));
   }
@@ -361,6 +375,7 @@ class Lowerer {
   Readers readers_;
   std::vector<Group> groups_;
   std::vector<Candidate> copies_;
+  Chooser chooser_;
   MaskArraysByMask masks_;
   Placement placement_;
   Memory memory_;

@@ -47,6 +47,12 @@ MaskArrays::MaskArrays(const mask::Extent& extent) {
   features_.longest_tile_row = ceil_div(extent.kv_len, kTile);
   features_.tiles = ceil_div(extent.q_len, kTile) * features_.longest_tile_row;
   features_.part_tiles = features_.tiles;
+  features_.mean_keys = static_cast<double>(extent.kv_len);
+  for (std::int64_t* const keys :
+       {&features_.min_keys, &features_.median_keys, &features_.percentile_90_keys,
+        &features_.percentile_99_keys, &features_.max_keys}) {
+    *keys = extent.kv_len;
+  }
 }
 
 kernel::ConstantArray MaskArrays::array(const std::string& name, std::int64_t tile_q) {

@@ -32,12 +32,13 @@ class MaskArrays {
   // Whether lists of keys can be had: not for masks that differ from run to run.
   bool has_key_rows() const { return layout_.has_value(); }
 
+  // The tiles that a kernel of tile_q query rows a tile visits; valid as long as this object.
+  const mask::AttentionTiles& tiles(std::int64_t tile_q);
   // The array "mask.<name>" for a kernel of tile_q query rows a tile; null where there is none.
   kernel::ConstantArray array(const std::string& name, std::int64_t tile_q);
 
  private:
   kernel::ConstantArray make_array(const std::string& name, std::int64_t tile_q);
-  const mask::AttentionTiles& tiles(std::int64_t tile_q);
   const mask::KeyRows& key_rows();
 
   std::optional<mask::MaskLayout> layout_;  // nothing: known at run time only

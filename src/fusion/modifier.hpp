@@ -39,6 +39,7 @@ class Modifier {
   // What templates call `mod`, and the arguments of its parameters, in their order.
   const nlohmann::json& variables() const { return variables_; }
   const std::vector<ModifierArgument>& arguments() const { return arguments_; }
+  bool has_score() const { return variables_.at("score").is_string(); }
 
  private:
   // One expression on its way to text.

@@ -47,6 +47,11 @@ TEST_CASE("launch, cost and scalar arguments come from the header's expressions"
   CHECK(work.flops == 6.0 * 333 * 1000);
   CHECK(work.bytes == 4.0 * 333 * 1000 * 2);
   CHECK(scalar_arguments(contract, scope) == std::vector<expr::Value>{std::int64_t{333}, 1e-5});
+
+  const ResourceEstimate resources = evaluate_resources(contract, scope);
+  CHECK(resources.threads == 256);
+  CHECK(resources.shared_bytes == 128);
+  CHECK(resources.registers == 64);
 }
 
 TEST_CASE("the boxes of tensor maps come from the header, if the GPU copies such") {

@@ -195,10 +195,11 @@ inline AttentionOptions with_score(const Score& score) {
 // Score modifiers and run-time masks. 34 heads are enough to fill a GPU.
 inline std::vector<OperatorCase> attention_cases(std::int64_t heads = 4) {
   const auto with = [heads](const std::string& name,
-                            const std::function<AttentionOptions(Graph&, DType)>& options) {
-    return OperatorCase{fmt::format("{}, {} heads", name, heads), [options, heads](DType dtype) {
+                            const std::function<AttentionOptions(Graph&, DType)>& options,
+                            std::int64_t length = 90) {
+    return OperatorCase{fmt::format("{}, {} heads", name, heads), [=](DType dtype) {
                           Graph graph("attention");
-                          const Shape shape = {2, heads, 90, 32};
+                          const Shape shape = {2, heads, length, 32};
                           const auto q = graph.input("q", shape, dtype);
                           const auto k = graph.input("k", shape, dtype);
                           const auto v = graph.input("v", shape, dtype);
@@ -239,6 +240,9 @@ inline std::vector<OperatorCase> attention_cases(std::int64_t heads = 4) {
            }),
       with("few keys",
            [](Graph&, DType) { return AttentionOptions{.mask = random_tokens(0.01, 3)}; }),
+      with(
+          "few keys of many",
+          [](Graph&, DType) { return AttentionOptions{.mask = random_tokens(0.003, 3)}; }, 1500),
       with("key lengths",
            [](Graph& graph, DType) {
              return AttentionOptions{.kv_lengths = graph.input("lengths", {2}, DType::Int32)};

@@ -94,6 +94,8 @@ TEST_CASE("a build fills a cache, and the next one compiles nothing") {
   CHECK(text.starts_with("gpu backend, NVIDIA H200 as sm_90a\n"));
   CHECK(text.find("rows = 500\n") != std::string::npos);
   CHECK(text.find("spills 0 bytes") != std::string::npos);
+  CHECK(text.find("\nfusion scheme 0: 1 segments of 1 operators\n") != std::string::npos);
+  CHECK(text.find("\n  predicted rms_norm, ") != std::string::npos);
   CHECK(plan.workspace_bytes({{"rows", 20}}) >= 0);
 
   const Builder second(folder, {.jit = stof::JitMode::Off});

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "cost/model.hpp"
+#include "cost/sm.hpp"
+
+namespace stof::cost {
+
+// Attention over tiles or rows. Without launch, start and dram, which all kernels share.
+Prediction predict_attention(const Sm& sm, const Problem& problem,
+                             const kernel::KernelConfig& config, const AttentionWork& work);
+
+std::vector<kernel::KernelConfig> attention_settings(const Problem& problem);
+
+}  // namespace stof::cost

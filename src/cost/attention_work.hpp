@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "mask/attention_tiles.hpp"
+#include "mask/features.hpp"
+
+namespace stof::cost {
+
+// Query tiles that visit equally many key tiles.
+struct TileGroup {
+  std::int64_t entries = 0;  // key tiles, of 64 keys
+  std::int64_t part = 0;     // 64 rows (or the whole query tile, if less) x 64 keys with a mask
+  std::int64_t count = 0;    // query tiles
+
+  friend bool operator==(const TileGroup&, const TileGroup&) = default;
+};
+
+// What a mask leaves to do for query tiles of one size.
+struct TileWork {
+  std::int64_t tile_q = 0;
+  std::vector<TileGroup> groups;  // those with the most entries first
+
+  friend bool operator==(const TileWork&, const TileWork&) = default;
+};
+
+TileWork tile_work(const mask::AttentionTiles& tiles);
+
+// Where only the counts of a mask are known: query tiles that are all alike.
+TileWork mean_tile_work(const mask::MaskFeatures& features, std::int64_t tile_q);
+
+// The work of one attention.
+struct AttentionWork {
+  const mask::MaskFeatures* features = nullptr;
+  const TileWork* tiles = nullptr;  // of the setting's tile_q; null for templates that take rows
+  bool has_score = false;
+};
+
+}  // namespace stof::cost

@@ -1,0 +1,70 @@
+#include "cost/model.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "cost/attention.hpp"
+#include "cost/product.hpp"
+#include "cost/sm.hpp"
+
+namespace stof::cost {
+
+namespace {
+
+using kernel::KernelConfig;
+
+Prediction predict_stream(const Sm& sm, const Problem& problem) {
+  const Stream& c = sm.coefficients.stream;
+  Prediction time;
+  time.start_us = c.start_us;
+  time.core_us = sm.fma_us(problem.work.flops / sm.count, c.fma_share);
+  time.dram_us = sm.dram_us(problem.work.bytes + problem.epilogue.bytes, c.dram_share);
+  return time;
+}
+
+}  // namespace
+
+Problem make_problem(const contract::TemplateContract& contract,
+                     const contract::ContractScope& scope, const Epilogue& epilogue,
+                     double tensor_bytes) {
+  contract::ContractScope with_default = scope;
+  with_default.config = contract::default_config(contract);
+  contract::WorkEstimate work = contract::evaluate_cost(contract, with_default);
+  work.bytes = std::min(work.bytes, tensor_bytes);
+  return {.contract = &contract, .scope = &scope, .work = work, .epilogue = epilogue};
+}
+
+Model::Model(base::DeviceProfile device, Coefficients coefficients)
+    : device_(std::move(device)), coefficients_(std::move(coefficients)) {}
+
+Prediction Model::predict(const Problem& problem, const KernelConfig& config,
+                          const AttentionWork* attention) const {
+  const Sm sm(device_, coefficients_);
+  std::optional<Prediction> multiplied = attention == nullptr
+                                             ? predict_product(sm, problem, config)
+                                             : predict_attention(sm, problem, config, *attention);
+  if (multiplied) {
+    multiplied->start_us = coefficients_.start_us;
+    multiplied->dram_us = sm.dram_us(problem.work.bytes, coefficients_.dram_share);
+  }
+  Prediction time = multiplied ? *multiplied : predict_stream(sm, problem);
+  time.launch_us =
+      problem.contract->launch.pdl ? device_.programmatic_step_us : device_.kernel_step_us;
+  return time;
+}
+
+std::vector<KernelConfig> Model::settings(const Problem& problem) const {
+  std::vector<KernelConfig> settings = attention_settings(problem);
+  if (settings.empty()) {
+    settings = product_settings(Sm(device_, coefficients_), problem);
+  }
+  const KernelConfig names = contract::default_config(*problem.contract);
+  std::erase_if(settings, [&](const KernelConfig& setting) {
+    return !std::equal(setting.begin(), setting.end(), names.begin(), names.end(),
+                       [](const auto& a, const auto& b) { return a.first == b.first; });
+  });
+  return settings;
+}
+
+}  // namespace stof::cost

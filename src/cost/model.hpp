@@ -1,0 +1,79 @@
+#pragma once
+
+#include "base/device_profile.hpp"
+#include "contract/evaluate.hpp"
+#include "cost/attention_work.hpp"
+#include "cost/coefficients.hpp"
+#include "cost/prediction.hpp"
+
+// How long a kernel will take, before it is compiled.
+//
+// Every formula counts what one SM does. R(rate) is a rate of the DeviceProfile times its share of
+// the Coefficients, divided by the number of SMs.
+//
+// A product of tiles (gemm_sm80, gemm_sm90): `queue` blocks go to the busiest SM, `rounds` times as
+// many as fit at once, and each goes through `steps` of 64 along k:
+//   blocks = rounds block_ns + queue tile_m tile_n element_ns + exchange, where k is split
+//   tensor = steps queue 128 tile_m tile_n / R(tensor)
+//   l2     = steps queue 128 (tile_m + tile_n) / R(l2)     gemm_sm80: what its warps read of shared
+//                                                          memory, which is more
+//   wait   = blocks + steps rounds copy_ns / (stages - 1)
+//   dram   = bytes of the contract / R(dram)
+//   core   = queue tile_m tile_n transcendental_ns for each gelu, exp … of the epilogue, and the
+//            tensors that it reads / R(dram)
+//
+// Attention over tiles: query tiles with the most key tiles go first. One that has e key tiles, of
+// which p carry a mask, takes of an SM
+//   block_ns tile_q / 64 + p 64 64 (what the class of the mask takes) +
+//   e (max(4 tile_q 64 head_dim / R(tensor), tile_q 64 softmax_ns) + tile_q 64 score_ns)
+// and the busiest SM is done at the makespan of these; blocks, core and tensor share it in
+// proportion. A block that has an SM for itself takes alone_ns + alone_factor times that, less with
+// several key groups: wait is the makespan of these over all blocks that are there at once.
+//
+// Attention over rows: as above with row_ns + batch_ns ceil(keys / 32), and a K and a V row of L2
+// for each key; wait is the longest row, in one warp or several.
+//
+// All else: dram, and flops of the ordinary cores.
+namespace stof::cost {
+
+// What a chain of elementwise operators behind a kernel takes.
+struct Epilogue {
+  int transcendentals = 0;  // operators that need one: gelu, silu, tanh, sigmoid, exp, …
+  double bytes = 0;         // of tensors that it reads
+};
+
+// One template for one group of operators.
+struct Problem {
+  const contract::TemplateContract* contract = nullptr;
+  const contract::ContractScope* scope = nullptr;  // its config is not read
+  contract::WorkEstimate work;                     // what the contract says of it
+  Epilogue epilogue;
+};
+
+// work is that of the contract with the default setting, but no more bytes than the tensors have
+// that take part, since a contract counts optional ones too.
+Problem make_problem(const contract::TemplateContract& contract,
+                     const contract::ContractScope& scope, const Epilogue& epilogue,
+                     double tensor_bytes);
+
+class Model {
+ public:
+  explicit Model(base::DeviceProfile device, Coefficients coefficients = {});
+
+  // The time of a launch with this setting, of an attention where there is `attention`. The setting
+  // need not be one that the restrictions allow.
+  Prediction predict(const Problem& problem, const kernel::KernelConfig& config,
+                     const AttentionWork* attention = nullptr) const;
+
+  // Settings worth a prediction: for the shipped kernels those that were the best for some shape,
+  // not all of them allowed; none for other templates, whose defaults are taken.
+  std::vector<kernel::KernelConfig> settings(const Problem& problem) const;
+
+  const base::DeviceProfile& device() const { return device_; }
+
+ private:
+  base::DeviceProfile device_;
+  Coefficients coefficients_;
+};
+
+}  // namespace stof::cost

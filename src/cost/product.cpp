@@ -1,0 +1,241 @@
+#include "cost/product.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+
+#include "cost/occupancy.hpp"
+#include "mask/bits.hpp"
+
+namespace stof::cost {
+
+namespace {
+
+using kernel::KernelConfig;
+using mask::ceil_div;
+
+constexpr std::int64_t kStep = 64;       // of k
+constexpr double kFlopsPerStep = 128;    // of one element of a tile
+constexpr double kBytesPerStep = 128;    // of one row of a tile
+constexpr std::int64_t kSplitLanes = 4;  // SMs that clusters of one more block leave idle
+
+struct Product {
+  std::int64_t batch, m, n, k;
+
+  explicit Product(const Problem& problem)
+      : batch(problem.scope->dims.at("batch")),
+        m(problem.scope->dims.at("m")),
+        n(problem.scope->dims.at("n")),
+        k(problem.scope->dims.at("k")) {}
+
+  std::int64_t blocks(std::int64_t tile_m, std::int64_t tile_n) const {
+    return batch * ceil_div(m, tile_m) * ceil_div(n, tile_n);
+  }
+};
+
+// What the blocks of one SM make in the end.
+double epilogue_us(const Sm& sm, const Problem& problem, double elements) {
+  return sm.us(elements * sm.coefficients.transcendental_ns * problem.epilogue.transcendentals) +
+         sm.dram_us(problem.epilogue.bytes, sm.coefficients.hook_dram_share);
+}
+
+Prediction wgmma_product(const Sm& sm, const Problem& problem, const KernelConfig& config) {
+  const WgmmaProduct& c = sm.coefficients.wgmma_product;
+  const Product product(problem);
+  const std::int64_t tile_m = config.at("tile_m");
+  const std::int64_t tile_n = config.at("tile_n");
+  const std::int64_t stages = config.at("stages");
+  const std::int64_t split = config.at("split_k");
+  const BlockResources block = {
+      .threads = 2 * tile_m,
+      .shared_bytes = std::max(stages * (tile_m + tile_n) * 128, tile_m * (tile_n + 8) * 4),
+      .registers = tile_n / 2 + 64};
+  const std::int64_t at_once = blocks_per_sm(sm.device, block);
+  const std::int64_t lanes =
+      std::max<std::int64_t>(1, sm.device.sm_count - kSplitLanes * (split - 1));
+  const std::int64_t queue = ceil_div(product.blocks(tile_m, tile_n) * split, lanes);
+  const auto rounds = static_cast<double>(ceil_div(queue, at_once));
+  const auto steps = static_cast<double>(ceil_div(ceil_div(product.k, kStep), split));
+  const auto area = static_cast<double>(queue * tile_m * tile_n);
+  Prediction time;
+  time.blocks_us = sm.us(rounds * c.block_ns + area * c.element_ns);
+  if (split > 1) {
+    time.blocks_us +=
+        sm.us(c.exchange_ns + static_cast<double>(tile_m * tile_n) * c.exchange_element_ns);
+  }
+  time.core_us = epilogue_us(sm, problem, area);
+  time.tensor_us = sm.tensor_us(steps * area * kFlopsPerStep, c.tensor_share);
+  time.l2_us =
+      sm.l2_us(steps * static_cast<double>(queue * (tile_m + tile_n)) * kBytesPerStep, c.l2_share);
+  time.wait_us = time.blocks_us + time.core_us +
+                 sm.us(steps * rounds * c.copy_ns / static_cast<double>(stages - 1));
+  return time;
+}
+
+Prediction mma_product(const Sm& sm, const Problem& problem, const KernelConfig& config) {
+  const MmaProduct& c = sm.coefficients.mma_product;
+  const Product product(problem);
+  const std::int64_t tile_m = config.at("tile_m");
+  const std::int64_t tile_n = config.at("tile_n");
+  const std::int64_t tile_k = config.at("tile_k");
+  const std::int64_t stages = config.at("stages");
+  const std::int64_t warps_m = config.at("warps_m");
+  const std::int64_t warps_n = config.at("warps_n");
+  const std::int64_t split = config.at("split_k");
+  const std::int64_t threads = 32 * warps_m * warps_n;
+  const BlockResources block = {
+      .threads = threads,
+      .shared_bytes = stages * (tile_m + tile_n) * tile_k * 2,
+      .registers = std::min<std::int64_t>(255, tile_m * tile_n / threads + 110)};
+  const std::int64_t at_once = blocks_per_sm(sm.device, block);
+  const std::int64_t queue = ceil_div(product.blocks(tile_m, tile_n) * split, sm.device.sm_count);
+  const auto steps = static_cast<double>(ceil_div(ceil_div(product.k, kStep), split));
+  const auto area = static_cast<double>(queue * tile_m * tile_n);
+  // Blocks that share an SM hide each other's copies, the last of them perhaps fewer.
+  const double copy_ns =
+      std::max(c.step_ns, c.copy_ns * kStep / static_cast<double>((stages - 1) * tile_k));
+  const auto rounds = static_cast<double>(ceil_div(queue, at_once));
+  Prediction time;
+  time.blocks_us =
+      sm.us(rounds * c.block_ns + area * c.element_ns + (split == 1 ? 0 : c.exchange_ns));
+  time.core_us = epilogue_us(sm, problem, area);
+  time.tensor_us = sm.mma_us(steps * area * kFlopsPerStep, c.tensor_share);
+  const auto shared_rows =
+      static_cast<double>(queue * (tile_m * (warps_n + 1) + tile_n * (warps_m + 1)));
+  time.l2_us = sm.us(steps * shared_rows * c.shared_row_ns);
+  time.wait_us = time.blocks_us + time.core_us + sm.us(steps * rounds * copy_ns);
+  return time;
+}
+
+Prediction vector_product(const Sm& sm, const Problem& problem, const KernelConfig& config) {
+  const VectorProduct& c = sm.coefficients.vector_product;
+  const auto split = config.find("split_k");
+  const bool is_split = split != config.end() && split->second > 1;
+  const bool by_rows = problem.contract->name == "vector_rows";
+  Prediction time;
+  time.blocks_us =
+      sm.us((by_rows ? c.rows_block_ns : c.columns_block_ns) + (is_split ? c.exchange_ns : 0));
+  time.core_us = epilogue_us(sm, problem, 0);
+  // At most 4 rows: all that counts is how fast the weights can be read.
+  time.wait_us = time.blocks_us + time.core_us + sm.dram_us(problem.work.bytes, c.dram_share);
+  return time;
+}
+
+Prediction simple_product(const Sm& sm, const Problem& problem, const KernelConfig& config) {
+  const SimpleProduct& c = sm.coefficients.simple_product;
+  constexpr std::int64_t kSimpleStep = 32;
+  constexpr std::int64_t kBlocksAtOnce = 2;
+  const Product product(problem);
+  const std::int64_t tile = config.at("tile");
+  const std::int64_t queue = ceil_div(product.blocks(tile, tile), sm.device.sm_count);
+  const auto rounds = static_cast<double>(ceil_div(queue, kBlocksAtOnce));
+  const auto area = static_cast<double>(queue * tile * tile);
+  Prediction time;
+  time.blocks_us = sm.us(rounds * c.block_ns);
+  time.core_us = epilogue_us(sm, problem, area) +
+                 sm.fma_us(2 * area * static_cast<double>(product.k), c.fma_share);
+  time.wait_us = time.blocks_us +
+                 sm.us(rounds * c.step_ns * static_cast<double>(ceil_div(product.k, kSimpleStep)));
+  return time;
+}
+
+// A template of the same name that replaces the shipped one may have other parameters.
+bool has(const KernelConfig& config, std::initializer_list<const char*> parameters) {
+  return std::all_of(parameters.begin(), parameters.end(),
+                     [&](const char* parameter) { return config.contains(parameter); });
+}
+
+KernelConfig wgmma_setting(const std::array<std::int64_t, 4>& s) {
+  return {{"tile_m", s[0]}, {"tile_n", s[1]}, {"stages", s[2]}, {"group_m", 8}, {"split_k", s[3]}};
+}
+
+constexpr std::array<std::array<std::int64_t, 4>, 23> kWgmmaSettings = {{
+    {64, 32, 8, 1},   {64, 32, 6, 2},   {64, 32, 6, 4},   {64, 64, 8, 1},   {64, 64, 6, 2},
+    {64, 64, 6, 4},   {64, 128, 8, 1},  {64, 128, 6, 2},  {64, 128, 6, 4},  {128, 64, 8, 1},
+    {128, 64, 8, 2},  {128, 64, 8, 4},  {128, 96, 6, 1},  {128, 96, 6, 2},  {128, 128, 6, 1},
+    {128, 128, 6, 2}, {128, 128, 6, 4}, {128, 192, 5, 1}, {128, 192, 5, 2}, {192, 192, 4, 1},
+    {256, 128, 4, 1}, {256, 128, 4, 2}, {128, 256, 4, 1},
+}};
+
+KernelConfig mma_setting(const std::array<std::int64_t, 7>& s) {
+  return {{"tile_m", s[0]},  {"tile_n", s[1]},  {"tile_k", s[2]}, {"stages", s[3]},
+          {"warps_m", s[4]}, {"warps_n", s[5]}, {"group_m", 8},   {"split_k", s[6]}};
+}
+
+constexpr std::array<std::array<std::int64_t, 7>, 7> kMmaSettings = {{
+    {32, 32, 64, 4, 2, 2, 1},
+    {32, 64, 64, 4, 2, 2, 1},
+    {64, 64, 64, 4, 2, 2, 1},
+    {64, 64, 64, 4, 2, 2, 4},
+    {64, 128, 64, 3, 2, 2, 1},
+    {128, 128, 32, 4, 2, 2, 1},
+    {128, 256, 64, 3, 2, 4, 1},
+}};
+
+// A warp reads 64 chunks of 8 weights before it pays to let another one help.
+KernelConfig rows_setting(const Product& product) {
+  std::int64_t parts = 1;
+  while (parts < 8 && product.k / 8 > 64 * parts) {
+    parts *= 2;
+  }
+  const bool is_tall = product.m > 2;
+  return {{"columns", parts == 8 || is_tall ? 2 : 1},
+          {"parts", is_tall ? std::min<std::int64_t>(parts, 4) : parts}};
+}
+
+// Four blocks an SM, as long as there is enough of k.
+KernelConfig columns_setting(const Product& product, std::int64_t sm_count) {
+  std::int64_t split = 1;
+  while (split < 16 && ceil_div(product.n, 64) * split * 2 <= 4 * sm_count &&
+         64 * split <= product.k / 8) {
+    split *= 2;
+  }
+  return {{"chunks", 8}, {"split_k", split}};
+}
+
+}  // namespace
+
+std::optional<Prediction> predict_product(const Sm& sm, const Problem& problem,
+                                          const KernelConfig& config) {
+  const std::string_view name = problem.contract->name;
+  if (name == "gemm_sm90" && has(config, {"tile_m", "tile_n", "stages", "split_k"})) {
+    return wgmma_product(sm, problem, config);
+  }
+  if (name == "gemm_sm80" &&
+      has(config, {"tile_m", "tile_n", "tile_k", "stages", "warps_m", "warps_n", "split_k"})) {
+    return mma_product(sm, problem, config);
+  }
+  if (name == "vector_rows" || name == "vector_columns") {
+    return vector_product(sm, problem, config);
+  }
+  if (name == "gemm_simple" && has(config, {"tile"})) {
+    return simple_product(sm, problem, config);
+  }
+  return std::nullopt;
+}
+
+std::vector<KernelConfig> product_settings(const Sm& sm, const Problem& problem) {
+  const std::string_view name = problem.contract->name;
+  std::vector<KernelConfig> settings;
+  if (name == "gemm_sm90") {
+    for (const auto& numbers : kWgmmaSettings) {
+      settings.push_back(wgmma_setting(numbers));
+    }
+  } else if (name == "gemm_sm80") {
+    for (const auto& numbers : kMmaSettings) {
+      settings.push_back(mma_setting(numbers));
+    }
+  } else if (name == "vector_rows") {
+    settings.push_back(rows_setting(Product(problem)));
+  } else if (name == "vector_columns") {
+    settings.push_back(columns_setting(Product(problem), sm.device.sm_count));
+  } else if (name == "gemm_simple") {
+    settings.push_back({{"tile", 64}});
+    settings.push_back({{"tile", 32}});
+  }
+  return settings;
+}
+
+}  // namespace stof::cost

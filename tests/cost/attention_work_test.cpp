@@ -1,0 +1,35 @@
+#include "cost/attention_work.hpp"
+
+#include <doctest/doctest.h>
+
+#include "mask/layout.hpp"
+
+using namespace stof;  // NOLINT(google-build-using-namespace)
+using cost::TileGroup;
+
+namespace {
+
+cost::TileWork work(const Mask& mask, std::int64_t length, std::int64_t tile_q) {
+  return cost::tile_work(
+      mask::attention_tiles(mask::build_layout(mask, {.q_len = length, .kv_len = length}), tile_q));
+}
+
+}  // namespace
+
+TEST_CASE("query tiles are grouped by what they visit, the longest first") {
+  const cost::TileWork causal_64 = work(causal(), 256, 64);
+  CHECK(causal_64.tile_q == 64);
+  CHECK(causal_64.groups == std::vector<TileGroup>{{4, 1, 1}, {3, 1, 1}, {2, 1, 1}, {1, 1, 1}});
+  // Of the two 64 x 64 parts above the diagonal of 128 rows one is seen by none, which is no mask.
+  CHECK(work(causal(), 256, 128).groups == std::vector<TileGroup>{{4, 2, 1}, {2, 2, 1}});
+  CHECK(work(Mask(), 1000, 64).groups == std::vector<TileGroup>{{16, 0, 16}});
+}
+
+TEST_CASE("of counts alone the mean is made") {
+  const Mask mask = causal();
+  const mask::MaskFeatures features =
+      mask::measure(mask, mask::build_layout(mask, {.q_len = 256, .kv_len = 256}));
+  // 6 full tiles and 4 part ones in 4 rows.
+  CHECK(cost::mean_tile_work(features, 64).groups == std::vector<TileGroup>{{3, 1, 4}});
+  CHECK(cost::mean_tile_work(features, 128).groups == std::vector<TileGroup>{{3, 2, 2}});
+}

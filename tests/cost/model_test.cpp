@@ -1,0 +1,191 @@
+#include "cost/model.hpp"
+
+#include <limits>
+
+#include <doctest/doctest.h>
+
+#include "fusion/template_library.hpp"
+#include "mask/layout.hpp"
+#include "render/template_store.hpp"
+
+using namespace stof;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+const contract::TemplateContract& contract_of(const std::string& name) {
+  static const fusion::TemplateLibrary library =
+      fusion::read_templates(render::TemplateStore::open({}).texts());
+  for (const fusion::KernelTemplate& kernel : library) {
+    if (kernel.contract.name == name) {
+      return kernel.contract;
+    }
+  }
+  FAIL("no template is called ", name);
+  return library.front().contract;
+}
+
+contract::ContractScope scope(const contract::TemplateContract& contract,
+                              std::map<std::string, std::int64_t> dims) {
+  contract::ContractScope scope{
+      .dims = std::move(dims), .attributes = {}, .dtypes = {}, .device = {}, .config = {}};
+  for (const auto& [symbol, dtypes] : contract.dtypes) {
+    scope.dtypes[symbol] = DType::Float16;
+  }
+  for (const auto& [name, value] : base::shipped_profile("h200").scalars()) {
+    scope.device["device." + name] = value;
+  }
+  return scope;
+}
+
+constexpr double kAll = std::numeric_limits<double>::infinity();
+
+struct Fastest {
+  kernel::KernelConfig config;
+  cost::Prediction time;
+};
+
+Fastest fastest_product(const std::string& name, std::int64_t m, std::int64_t n, std::int64_t k,
+                        const char* device = "h200", const cost::Epilogue& epilogue = {}) {
+  const contract::TemplateContract& contract = contract_of(name);
+  const auto dims = scope(contract, {{"batch", 1}, {"m", m}, {"n", n}, {"k", k}});
+  const cost::Problem problem = cost::make_problem(contract, dims, epilogue, kAll);
+  const cost::Model model(base::shipped_profile(device));
+  Fastest best;
+  for (const kernel::KernelConfig& config : model.settings(problem)) {
+    const cost::Prediction time = model.predict(problem, config);
+    if (best.config.empty() || is_faster(time, best.time)) {
+      best = {config, time};
+    }
+  }
+  return best;
+}
+
+cost::Prediction attention(const std::string& name, const Mask& mask, std::int64_t length,
+                           const kernel::KernelConfig& config, std::int64_t heads = 16,
+                           std::int64_t head_dim = 64) {
+  const contract::TemplateContract& contract = contract_of(name);
+  const auto dims = scope(contract, {{"batch", 1},
+                                     {"heads", heads},
+                                     {"kv_heads", heads},
+                                     {"q_len", length},
+                                     {"kv_len", length},
+                                     {"head_dim", head_dim},
+                                     {"value_dim", head_dim}});
+  const auto layout = mask::build_layout(mask, {.q_len = length, .kv_len = length});
+  const mask::MaskFeatures features = mask::measure(mask, layout);
+  const auto tile_q = config.find("tile_q");
+  const cost::TileWork tiles =
+      cost::tile_work(mask::attention_tiles(layout, tile_q == config.end() ? 64 : tile_q->second));
+  const cost::AttentionWork work{.features = &features, .tiles = &tiles};
+  return cost::Model(base::shipped_profile("h200"))
+      .predict(cost::make_problem(contract, dims, {}, kAll), config, &work);
+}
+
+const kernel::KernelConfig kTiles = {
+    {"tile_q", 64}, {"tile_k", 64}, {"warps", 4}, {"key_groups", 1}, {"stages", 2}};
+
+}  // namespace
+
+TEST_CASE("the total is the longest of what goes on at once, behind launch and start") {
+  const cost::Prediction time{.launch_us = 1,
+                              .start_us = 0.5,
+                              .blocks_us = 2,
+                              .core_us = 1,
+                              .tensor_us = 4,
+                              .l2_us = 3,
+                              .wait_us = 6,
+                              .dram_us = 5};
+  CHECK(time.total_us() == 8.5);
+  CHECK(time.text() ==
+        "8.5 us: launch 1.0, start 0.5, blocks 2.0, core 1.0, tensor 4.0, l2 3.0, wait 6.0, dram "
+        "5.0");
+  cost::Prediction waits = time;
+  waits.wait_us = 9;
+  CHECK(waits.total_us() == 10.5);
+  CHECK(is_faster(time, waits));
+  cost::Prediction idle = time;
+  idle.l2_us = 2.5;
+  CHECK(is_faster(idle, time));  // equal but for what the SMs do besides
+}
+
+TEST_CASE("a large product takes the time of the tensor cores, a thin one that of its weights") {
+  const Fastest large = fastest_product("gemm_sm90", 8192, 8192, 8192);
+  const double tflops = 2.0 * 8192 * 8192 * 8192 / large.time.total_us() / 1e6;
+  CHECK(tflops > 600);
+  CHECK(tflops < base::shipped_profile("h200").tensor_tflops);
+  CHECK(large.config.at("tile_m") * large.config.at("tile_n") >= 128 * 192);
+  CHECK(large.config.at("split_k") == 1);
+
+  const Fastest thin = fastest_product("vector_rows", 1, 16384, 4096);
+  const double gbps = 2.0 * 16384 * 4096 / thin.time.total_us() / 1e3;
+  CHECK(gbps > 3500);
+  CHECK(gbps < base::shipped_profile("h200").dram_gbps);
+  CHECK(fastest_product("gemm_sm90", 64, 1024, 8192).config.at("split_k") > 1);
+}
+
+TEST_CASE("more of anything takes no less time") {
+  double before = 0;
+  for (const std::int64_t m : {1, 64, 128, 1000, 4096, 30000}) {
+    const double time_us = fastest_product("gemm_sm90", m, 3072, 768).time.total_us();
+    CHECK(time_us >= before);
+    before = time_us;
+  }
+  const Fastest plain = fastest_product("gemm_sm90", 4096, 3072, 768);
+  const Fastest gelu =
+      fastest_product("gemm_sm90", 4096, 3072, 768, "h200", {.transcendentals = 1, .bytes = 0});
+  const Fastest residual =
+      fastest_product("gemm_sm90", 4096, 3072, 768, "h200", {.transcendentals = 0, .bytes = 25e6});
+  CHECK(gelu.time.total_us() > plain.time.total_us());
+  CHECK(residual.time.total_us() > plain.time.total_us() + 5);
+}
+
+TEST_CASE("the rates of the device count") {
+  CHECK(fastest_product("gemm_sm80", 4096, 4096, 4096, "a10").time.total_us() >
+        1.5 * fastest_product("gemm_sm80", 4096, 4096, 4096, "a100").time.total_us());
+}
+
+TEST_CASE("attention: rows of keys for few of them, tiles for many") {
+  const kernel::KernelConfig rows = contract::default_config(contract_of("attention_row_wise"));
+  const auto compare = [&](double density) {
+    const Mask mask = random_tokens(density, 1);
+    return attention("attention_row_wise", mask, 2048, rows).total_us() /
+           attention("attention_block_wise_sm80", mask, 2048, kTiles).total_us();
+  };
+  CHECK(compare(0.005) < 0.8);
+  CHECK(compare(0.2) > 2);
+}
+
+TEST_CASE("attention: a long row of tiles is waited for, and several key groups wait less") {
+  const Mask mask = sliding_window(64, 64) | global_tokens(32);
+  const cost::Prediction one = attention("attention_block_wise_sm80", mask, 8192, kTiles, 4);
+  CHECK(one.wait_us > one.blocks_us + one.core_us + one.tensor_us);
+  CHECK(one.total_us() == one.launch_us + one.start_us + one.wait_us);
+  kernel::KernelConfig two_groups = kTiles;
+  two_groups["key_groups"] = 2;
+  CHECK(attention("attention_block_wise_sm80", mask, 8192, two_groups, 4).wait_us <
+        0.7 * one.wait_us);
+}
+
+TEST_CASE("templates without formulas of their own: their bytes, no more than the tensors have") {
+  const contract::TemplateContract& contract = contract_of("rms_norm");
+  const auto dims = scope(contract, {{"rows", 65536}, {"hidden", 4096}});
+  const cost::Model model(base::shipped_profile("h200"));
+  const double tensor_bytes = 2.0 * 65536 * 4096 * 2;
+  const auto time = [&](double bytes) {
+    const cost::Problem problem = cost::make_problem(contract, dims, {}, bytes);
+    CHECK(model.settings(problem).empty());
+    return model.predict(problem, contract::default_config(contract)).total_us();
+  };
+  CHECK(tensor_bytes / time(tensor_bytes) / 1e3 > 4000);
+  CHECK(time(kAll) > 1.4 * time(tensor_bytes));
+}
+
+TEST_CASE("settings of another template that has a shipped one's name are not its settings") {
+  contract::TemplateContract contract = contract_of("gemm_sm90");
+  contract.params.pop_back();
+  const auto dims = scope(contract, {{"batch", 1}, {"m", 64}, {"n", 64}, {"k", 64}});
+  const cost::Problem problem = cost::make_problem(contract, dims, {}, kAll);
+  const cost::Model model(base::shipped_profile("h200"));
+  CHECK(model.settings(problem).empty());
+  CHECK(model.predict(problem, contract::default_config(contract)).total_us() > 0);
+}

@@ -1,0 +1,99 @@
+// Which kernel and which setting, for whole graphs on an H200 that is not there.
+#include "fusion/choose.hpp"
+
+#include <doctest/doctest.h>
+
+#include "../../tools/bench/masks.hpp"
+#include "fusion/lower.hpp"
+#include "graph/normalise.hpp"
+#include "render/template_store.hpp"
+#include "stof/stof.hpp"
+
+using namespace stof;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+fusion::Lowered lowered(const Graph& graph, const char* device = "h200") {
+  static const fusion::TemplateLibrary library =
+      fusion::read_templates(render::TemplateStore::open({}).texts());
+  return fusion::lower(graph::normalise_but_attention(graph.ir()), library,
+                       base::shipped_profile(device));
+}
+
+Graph product(std::int64_t m, std::int64_t n, std::int64_t k, WeightLayout layout) {
+  Graph graph("product");
+  const auto x = graph.input("x", {m, k}, DType::Float16);
+  const bool is_out_in = layout == WeightLayout::OutIn;
+  const auto w = graph.weight("w", is_out_in ? Shape({n, k}) : Shape({k, n}), DType::Float16,
+                              {.layout = layout});
+  graph.output("y", graph.linear(x, w));
+  return graph;
+}
+
+Graph attention(const char* mask, std::int64_t heads, std::int64_t length, std::int64_t head_dim) {
+  Graph graph("attention");
+  const Shape shape({1, heads, length, head_dim});
+  const auto q = graph.input("q", shape, DType::Float16);
+  const auto k = graph.input("k", shape, DType::Float16);
+  const auto v = graph.input("v", shape, DType::Float16);
+  graph.output("y", graph.attention(q, k, v, {.mask = bench::mask(mask, length)}));
+  return graph;
+}
+
+std::string kernel_of(const Graph& graph, const char* device = "h200") {
+  return lowered(graph, device).options.at(0).at(0).kernel;
+}
+
+}  // namespace
+
+TEST_CASE("products go to the kernel that was the fastest on an H200") {
+  for (const std::int64_t n : {768, 4096, 11008}) {
+    for (const std::int64_t k : {768, 4096}) {
+      CHECK(kernel_of(product(1, n, k, WeightLayout::OutIn)) == "vector_rows");
+      CHECK(kernel_of(product(4, n, k, WeightLayout::OutIn)) == "vector_rows");
+      CHECK(kernel_of(product(16, n, k, WeightLayout::OutIn)) == "gemm_sm90");
+      CHECK(kernel_of(product(4096, n, k, WeightLayout::InOut)) == "gemm_sm90");
+      CHECK(kernel_of(product(4096, n, k, WeightLayout::InOut), "a100") == "gemm_sm80");
+    }
+  }
+  CHECK(kernel_of(product(1, 4096, 4096, WeightLayout::InOut)) == "gemm_sm90");
+  CHECK(kernel_of(product(64, 63, 77, WeightLayout::InOut)) == "gemm_simple");
+}
+
+TEST_CASE("attention visits rows where few keys of a tile are seen") {
+  CHECK(kernel_of(attention("random1", 12, 4096, 64)) == "attention_row_wise");
+  for (const std::string mask : {"causal", "sliding", "longformer", "bigbird", "dilated", "full"}) {
+    for (const std::int64_t length : {128, 1024}) {
+      INFO(mask, " ", length);
+      CHECK(kernel_of(attention(mask.c_str(), 12, length, 64)) != "attention_row_wise");
+    }
+  }
+}
+
+TEST_CASE("what was not chosen is told, with its time") {
+  const fusion::Lowered result = lowered(product(4096, 3072, 768, WeightLayout::OutIn));
+  REQUIRE(result.options.size() == result.program.launches.size());
+  const std::vector<fusion::Option>& options = result.options.at(0);
+  REQUIRE(options.size() >= 3);
+  CHECK(options[0].text().starts_with("gemm_sm90, group_m 8, split_k 1, stages "));
+  for (std::size_t i = 1; i < options.size(); ++i) {
+    CHECK(options[i].time.total_us() >= options[0].time.total_us());
+  }
+  CHECK(result.specs.at(0).variables.at("param") == nlohmann::json(options[0].config));
+}
+
+TEST_CASE("equal layers have equal kernels") {
+  const auto layers = [](int count) {
+    Graph graph("layers");
+    Tensor x = graph.input("x", {512, 768}, DType::Float16);
+    for (int i = 0; i < count; ++i) {
+      const auto w = graph.weight("w" + std::to_string(i), {768, 768}, DType::Float16);
+      x = graph.linear(x, w);
+    }
+    graph.output("y", x);
+    return graph;
+  };
+  const fusion::Lowered many = lowered(layers(40));
+  CHECK(many.options.size() == 40);
+  CHECK(many.specs.size() == 1);
+}
