@@ -45,10 +45,10 @@ bool is_in(std::span<const Range> ranges, char32_t c) {
 // A syllable of Hangul is made of two or three letters by rule (The Unicode Standard, 3.12).
 void append_hangul(char32_t syllable, std::u32string& folded) {
   constexpr char32_t kVowels = 21, kTrails = 28;
-  folded += 0x1100 + syllable / (kVowels * kTrails);
-  folded += 0x1161 + syllable / kTrails % kVowels;
+  folded.push_back(0x1100 + syllable / (kVowels * kTrails));
+  folded.push_back(0x1161 + syllable / kTrails % kVowels);
   if (syllable % kTrails != 0) {
-    folded += 0x11A7 + syllable % kTrails;
+    folded.push_back(0x11A7 + syllable % kTrails);
   }
 }
 

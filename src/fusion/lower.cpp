@@ -303,7 +303,7 @@ class Lowerer {
           break;
         }
         case ArgumentKind::TensorMap:
-          record.arguments.push_back(tensor_map(use.ports.at(argument.name), boxes[next_box++]));
+          record.arguments.emplace_back(tensor_map(use.ports.at(argument.name), boxes[next_box++]));
           break;
         case ArgumentKind::Workspace:
           record.arguments.push_back(

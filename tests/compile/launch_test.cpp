@@ -73,5 +73,5 @@ TEST_CASE("a kernel that is not in the library, and bytes that are none, are err
   const cuda::Library library(compiled.cubin);
   CHECK_THROWS_AS(library.kernel("no_such_kernel"), CudaError);
   const std::vector<std::byte> zeros(1000);
-  CHECK_THROWS_AS(cuda::Library{zeros}, CudaError);
+  CHECK_THROWS_AS(cuda::Library(zeros).kernel("scale"), CudaError);  // the driver may look late
 }

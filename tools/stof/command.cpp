@@ -117,9 +117,9 @@ void EngineChoice::add_kernels_to(CLI::App& app) {
 }
 
 EngineOptions EngineChoice::options() const {
-  static const std::map<std::string, Backend> kBackends = {
+  static const std::map<std::string, Backend> backends = {
       {"gpu", Backend::Gpu}, {"auto", Backend::Auto}, {"reference", Backend::Reference}};
-  EngineOptions options = {.backend = kBackends.at(backend),
+  EngineOptions options = {.backend = backends.at(backend),
                            .device = device,
                            .target = target,
                            .device_profile = device_profile,
