@@ -164,13 +164,13 @@ TEST_CASE("key lengths, with an empty batch element and a fixed mask") {
   HostTensors tensors = operands(kSmall);
   tensors.emplace("m", int32s({137, 0}));
   for (const Mask& fixed : {Mask(), causal(), strided(7)}) {
-    check(attention(kSmall, masked(MaskForm::KeyLengths, {2}, {}, fixed)), tensors, kBlockWise);
+    check(attention(kSmall, masked(MaskForm::KeyLengths, {2}, {}, fixed)), tensors, kAttention);
   }
   const Mask few = random_tokens(0.005, 3);
   HostTensors middle_tensors = operands(kMiddle);
   middle_tensors.emplace("m", int32s({512, 300}));
   check(attention(kMiddle, masked(MaskForm::KeyLengths, {2}, few, few)), middle_tensors,
-        kAttention);
+        kRowWise);
   tensors.emplace("kv_lengths", int32s({90, 200}));
   tensors.insert_or_assign("m", int32s({200, 31}));
   check(attention(kSmall,
