@@ -169,8 +169,7 @@ TEST_CASE("key lengths, with an empty batch element and a fixed mask") {
   const Mask few = random_tokens(0.005, 3);
   HostTensors middle_tensors = operands(kMiddle);
   middle_tensors.emplace("m", int32s({512, 300}));
-  check(attention(kMiddle, masked(MaskForm::KeyLengths, {2}, few, few)), middle_tensors,
-        kRowWise);
+  check(attention(kMiddle, masked(MaskForm::KeyLengths, {2}, few, few)), middle_tensors, kRowWise);
   tensors.emplace("kv_lengths", int32s({90, 200}));
   tensors.insert_or_assign("m", int32s({200, 31}));
   check(attention(kSmall,
