@@ -112,10 +112,11 @@ std::string problem_text(const std::vector<Use>& uses, const cost::Epilogue& epi
                          const AttentionMask* mask) {
   std::string text = fmt::format("{} {} {}", epilogue.transcendentals, epilogue.bytes,
                                  mask != nullptr && mask->modifier.has_score());
-  if (mask != nullptr && mask->run_time) {
-    const mask::MaskFeatures& sample = mask->features();
-    text += fmt::format(" {} {} {} {}", sample.full_tiles, sample.part_tiles, sample.mean_keys,
-                        sample.max_keys);
+  if (mask != nullptr) {
+    const mask::MaskFeatures& features = mask->features();
+    text += fmt::format(" {} {} {} {} {} {}", static_cast<int>(features.mask_class),
+                        features.full_tiles, features.part_tiles, features.mean_keys,
+                        features.max_keys, mask->modifier.arguments().empty());
   }
   for (const Use& use : uses) {
     text += "\n" + use.kernel->file + " ";

@@ -40,15 +40,12 @@ InputForm input_form(std::string_view name) {
   return InputForm::Csr;
 }
 
-const std::string& name_of(const graph::Ir& ir, int value) {
-  return ir.values[static_cast<std::size_t>(value)]->name;
-}
-
 // The two inputs of a Csr are "m.row_ptr" and "m.col_idx".
 std::string mask_name(const graph::Ir& ir, const RunTimeMask& mask) {
   constexpr std::string_view kRowPtr = ".row_ptr";
   std::string name =
-      name_of(ir, mask.data.empty() ? mask.captures.begin()->second : mask.data.front());
+      graph::value_at(ir, mask.data.empty() ? mask.captures.begin()->second : mask.data.front())
+          .name;
   if (mask.data.size() == 2 && name.ends_with(kRowPtr)) {
     name.resize(name.size() - kRowPtr.size());
   }
