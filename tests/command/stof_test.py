@@ -87,9 +87,9 @@ class Usage(Command):
     def test_help_of_every_subcommand(self) -> None:
         overview = self.text("--help")
         self.assertIn("Exit codes:", overview)
-        for name in ["run", "plan", "compile", "mask", "render", "template", "cache", "devices"]:
+        for name in ["run", "plan", "compile", "mask", "render", "template", "cache", "devices", "bench"]:
             self.assertIn(name, overview)
-            self.assertIn("Examples:", self.text(name, "--help"))
+            self.assertIn("Examples:", self.text(*(["bench", "model"] if name == "bench" else [name]), "--help"))
 
     def test_wrong_command_lines(self) -> None:
         self.assert_fails(2, "A subcommand is required")
@@ -269,6 +269,27 @@ class Templates(Command):
         checks = json.loads(self.stof("template", "check", "bad.jinja", "--templates", "mine", "--json").stdout)
         self.assertEqual([checks[0]["passed"], len(checks[0]["rungs"])], [False, 1])
         self.assert_fails(3, "bad.jinja:2:", "template", "list", "--templates", "mine")
+
+
+class Bench(Command):
+    def test_a_model_is_timed(self) -> None:
+        arguments = ("vit-base", "--layers", 1, "--seq", 5, "--backend", "reference", "--runs", 3)
+        timed = json.loads(self.text("bench", "model", *arguments, "--mask", "sliding_window(1, 1)", "--json"))
+        self.assertEqual([timed[name] for name in ("model", "batch", "sequence", "backend", "runs")], ["vit-base", 1, 5, "reference", 3])
+        self.assertEqual(timed["mask"], "q_pos - k_pos <= 1 && k_pos - q_pos <= 1")
+        self.assertLess(0, timed["least_ms"])
+        self.assertLessEqual(timed["least_ms"], timed["median_ms"])
+        self.assertLessEqual(timed["median_ms"], timed["most_ms"])
+        self.assertRegex(self.text("bench", "model", *arguments), r"^vit-base \(1, 5\), float16: \d+\.\d+ ms a run .* of 3\)\nbuilt in ")
+
+    def test_bad_models(self) -> None:
+        bench = ("bench", "model", "--backend", "reference")
+        self.assert_fails(1, "model: none is called 'bert', there is bert-base, ", *bench, "bert")
+        self.assert_fails(1, "vit-base: 6 tokens are not a class token and a square of patches", *bench, "vit-base", "--seq", 6)
+        self.assert_fails(1, "--dtype 'int32' is no float type", *bench, "gpt2", "--dtype", "int32")
+        self.assert_fails(1, "causa is no function", *bench, "gpt2", "--mask", "causa(1)")
+        self.assert_fails(2, "--runs", *bench, "gpt2", "--runs", 0)
+        self.assert_fails(1, "none.safetensors", *bench, "vit-base", "--seq", 5, "--layers", 1, "--weights", "none.safetensors")
 
 
 if __name__ == "__main__":

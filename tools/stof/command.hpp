@@ -22,6 +22,7 @@ void add_mask(CLI::App& stof);
 void add_render(CLI::App& stof);
 void add_template(CLI::App& stof);
 void add_cache(CLI::App& stof);
+void add_bench(CLI::App& stof);
 void add_devices(CLI::App& stof);
 void add_version(CLI::App& stof);
 
