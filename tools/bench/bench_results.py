@@ -1,5 +1,6 @@
 """Cases, results and tables of the bench scripts. Needs neither a GPU nor PyTorch."""
 
+import collections
 import json
 import math
 import os
@@ -194,6 +195,12 @@ def kernel_names(explanation: str) -> str:
     """The templates of a plan in launch order: "gemm_sm90 + layer_norm"."""
     templates = re.findall(r"^.*: (\S+), grid \d+x\d+x\d+, block ", explanation, re.M)
     return " + ".join(Path(template).stem for template in templates)
+
+
+def counted_kernels(explanation: str) -> str:
+    """The templates of a plan, the most frequent first: "72 gemm_sm90, 25 layer_norm"."""
+    counts = collections.Counter(kernel_names(explanation).split(" + "))
+    return ", ".join(f"{count} {name}" for name, count in counts.most_common())
 
 
 def median_of_rounds(rounds: list[list[float]]) -> float:

@@ -178,9 +178,10 @@ class CaseRun:
         del warm
         self.details["warm_build_ms"] = round((time.perf_counter() - start) * 1e3, 1)
         self.details["launches"] = explanation.count(", block ")
+        self.details["kernel"] = bench_results.counted_kernels(explanation)
+        del self.details["explanation"]  # of a hundred launches
         self.plan.load_weights(self.problem.weights)
-        used = sum(self.plan_bytes())
-        self.details["memory_mib"] = used >> 20
+        self.details["memory_mib"] = sum(self.plan_bytes()) >> 20
 
     def plan_bytes(self) -> list[int]:
         """Of weights, tensors and workspace."""
