@@ -109,6 +109,21 @@ class Usage(Command):
 
 
 class Run(Command):
+    def complete(self, shell: str, *words: str) -> list[str]:
+        """What bash offers for the last of the words."""
+        script = self.text("completion", shell).removeprefix("autoload -U +X bashcompinit && bashcompinit\n")
+        line = " ".join(f"'{word}'" for word in ("stof", *words))
+        command = f"{script}\nCOMP_WORDS=({line}) COMP_CWD={len(words)}\n_stof\nprintf '%s\\n' \"${{COMPREPLY[@]}}\""
+        return subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True).stdout.split()
+
+    def test_shells_complete_it(self) -> None:
+        self.assertEqual(self.complete("bash", "pl"), ["plan"])
+        self.assertEqual(self.complete("zsh", "template", ""), ["list", "check", "--help", "--help-all"])
+        self.assertEqual(self.complete("bash", "plan", "graph.json", "--js"), ["--json"])
+        self.assertEqual(self.complete("bash", "bench", "model", "gpt2", "--ba"), ["--batch", "--backend"])
+        self.assertEqual(self.complete("bash", "run", "graph"), [])  # files, which the shell knows
+        self.assert_fails(2, "SHELL", "completion", "csh")
+
     def test_arrays_from_files_to_files(self) -> None:
         w = self.write_weights()
         x = np.random.default_rng(2).normal(size=(5, 8)).astype(np.float32)

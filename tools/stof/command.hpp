@@ -24,6 +24,7 @@ void add_template(CLI::App& stof);
 void add_cache(CLI::App& stof);
 void add_bench(CLI::App& stof);
 void add_devices(CLI::App& stof);
+void add_completion(CLI::App& stof);
 void add_version(CLI::App& stof);
 
 // What the process exits with; `stof --help` documents them.

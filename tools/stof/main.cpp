@@ -72,6 +72,7 @@ int main(int argc, char** argv) {
   stof::command::add_cache(stof);
   stof::command::add_bench(stof);
   stof::command::add_devices(stof);
+  stof::command::add_completion(stof);
   stof::command::add_version(stof);
   return run(stof, argc, argv);
 }
