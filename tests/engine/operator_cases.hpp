@@ -175,6 +175,15 @@ inline std::vector<OperatorCase> other_cases() {
          graph.output("y", graph.patches(graph.input("x", {2, 3, 12, 20}, dtype), 4));
          return graph;
        }},
+      {"a sum that its norm and an epilogue read",
+       [](DType dtype) {
+         Graph graph("norm");
+         const auto sum =
+             graph.add(graph.input("x", {3, 64}, dtype), graph.input("r", {3, 64}, dtype));
+         const auto norm = graph.layer_norm(sum, graph.weight("g", {64}, dtype), {});
+         graph.output("y", graph.add(norm, sum));
+         return graph;
+       }},
       {"attention from a strided projection",
        [](DType dtype) {
          Graph graph("attention");

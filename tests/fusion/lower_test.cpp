@@ -1,8 +1,8 @@
 #include "fusion/lower.hpp"
 
-#include <cstdio>
-#include <map>
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -27,6 +27,15 @@ fusion::Lowered lowered(const Graph& graph) {
                        base::shipped_profile("h200"));
 }
 
+// What the launches compute, in order.
+std::vector<std::string> labels(const fusion::Lowered& lowered) {
+  std::vector<std::string> labels;
+  for (const kernel::LaunchRecord& launch : lowered.program.launches) {
+    labels.push_back(launch.label);
+  }
+  return labels;
+}
+
 }  // namespace
 
 TEST_CASE("a transformer layer") {
@@ -43,14 +52,18 @@ TEST_CASE("a transformer layer") {
   const auto ctx = graph.merge_heads(
       graph.attention(heads.q, heads.k, heads.v, {.mask = sliding_window(64, 64)}));
   graph.output("y", graph.layer_norm(graph.add(graph.linear(ctx, w_o, b_o), x), gamma, beta));
-  const fusion::Lowered result = lowered(graph);
-  for (const auto& launch : result.program.launches) {
-    std::printf("%s: %s %ld\n", launch.label.c_str(), result.program.kernels[launch.kernel].c_str(),
-                launch.grid[0]);
-  }
-  for (const auto& spec : result.specs) {
-    std::printf("%s\n", spec.variables.dump(1).c_str());
-  }
+  CHECK(labels(lowered(graph)) ==
+        std::vector<std::string>{"linear_7.matmul, linear_7", "attention_17",
+                                 "linear_20.matmul, linear_20, add_21", "layer_norm_22"});
+}
+
+TEST_CASE("an epilogue reads nothing that its own kernel makes") {
+  Graph graph("norm");
+  const auto sum = graph.add(graph.input("x", {8, 64}, DType::Float16),
+                             graph.input("r", {8, 64}, DType::Float16));
+  const auto norm = graph.layer_norm(sum, graph.weight("g", {64}, DType::Float16), {});
+  graph.output("y", graph.relu(graph.add(norm, sum)));
+  CHECK(labels(lowered(graph)) == std::vector<std::string>{"add_2, layer_norm_4", "add_5, relu_6"});
 }
 
 TEST_CASE("every operator has a template, on every GPU") {
