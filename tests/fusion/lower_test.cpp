@@ -66,6 +66,24 @@ TEST_CASE("an epilogue reads nothing that its own kernel makes") {
   CHECK(labels(lowered(graph)) == std::vector<std::string>{"add_2, layer_norm_4", "add_5, relu_6"});
 }
 
+TEST_CASE("templates with an epilogue and without one have one pattern") {
+  fusion::TemplateLibrary both = templates();
+  const auto norm = std::find_if(both.begin(), both.end(), [](const fusion::KernelTemplate& one) {
+    return one.contract.name == "rms_norm";
+  });
+  REQUIRE(norm != both.end());
+  fusion::KernelTemplate plain = *norm;
+  plain.file = "mine/plain.jinja";
+  plain.contract.hooks.clear();
+  both.push_back(plain);
+  Graph graph("norm");
+  const auto x = graph.input("x", {8, 64}, DType::Float16);
+  graph.output("y", graph.relu(graph.rms_norm(x, graph.weight("g", {64}, DType::Float16))));
+  CHECK(labels(fusion::lower(graph::normalise_but_attention(graph.ir()), both,
+                             base::shipped_profile("h200"))) ==
+        std::vector<std::string>{"rms_norm_2", "relu_3"});
+}
+
 TEST_CASE("every operator has a template, on every GPU") {
   for (const auto& cases : {testing::matmul_cases(), testing::row_cases(), testing::other_cases(),
                             testing::attention_cases(), testing::attention_cases(34)}) {
