@@ -190,6 +190,9 @@ class Grouper {
     if (pattern.empty()) {
       return true;
     }
+    if (!is_floating(result.dtype)) {
+      return false;
+    }
     const OpKind kind = at(group.operators.front()).kind;
     const bool is_reduction = kind >= OpKind::ReduceSum && kind <= OpKind::ReduceMax;
     // A matrix product may keep its rows apart from the axes before them.

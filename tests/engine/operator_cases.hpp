@@ -184,6 +184,20 @@ inline std::vector<OperatorCase> other_cases() {
          graph.output("y", graph.add(norm, sum));
          return graph;
        }},
+      {"casts to integers",
+       [](DType dtype) {
+         Graph graph("casts");
+         const auto x = graph.scale(graph.input("x", {5, 24}, dtype), 64.0);
+         const auto ids = graph.input("ids", {5, 24}, DType::Int64);
+         graph.output("int32", graph.cast(x, DType::Int32));
+         graph.output("bool", graph.cast(graph.cast(ids, DType::Bool), dtype));
+         graph.output("uint8", graph.cast(graph.relu(x), DType::UInt8));
+         graph.output("narrow", graph.cast(ids, DType::Int32));
+         graph.output("floor", graph.scale(graph.cast(graph.cast(x, DType::Int64), dtype), 0.5));
+         const auto w = graph.weight("w", {24, 8}, dtype);
+         graph.output("product", graph.cast(graph.matmul(x, w), DType::Int32));
+         return graph;
+       }},
       {"attention from a strided projection",
        [](DType dtype) {
          Graph graph("attention");

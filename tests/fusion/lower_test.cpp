@@ -84,6 +84,18 @@ TEST_CASE("templates with an epilogue and without one have one pattern") {
         std::vector<std::string>{"rms_norm_2", "relu_3"});
 }
 
+TEST_CASE("integers are cast by copies, one cast a kernel") {
+  Graph graph("casts");
+  const auto ids = graph.input("ids", {5, 24}, DType::Int64);
+  graph.output("y",
+               graph.cast(graph.cast(graph.cast(ids, DType::Int32), DType::Bool), DType::Float16));
+  const fusion::Lowered result = lowered(graph);
+  CHECK(labels(result) == std::vector<std::string>{"cast_1", "cast_2", "cast_3"});
+  for (const kernel::KernelSpec& spec : result.specs) {
+    CHECK(spec.variables["hook"]["epilogue"]["statements"].empty());
+  }
+}
+
 TEST_CASE("every operator has a template, on every GPU") {
   for (const auto& cases : {testing::matmul_cases(), testing::row_cases(), testing::other_cases(),
                             testing::attention_cases(), testing::attention_cases(34)}) {
