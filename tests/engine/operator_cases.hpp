@@ -198,6 +198,16 @@ inline std::vector<OperatorCase> other_cases() {
          graph.output("product", graph.cast(graph.matmul(x, w), DType::Int32));
          return graph;
        }},
+      {"numbers that floats do not reach",
+       [](DType dtype) {
+         Graph graph("numbers");
+         const auto x = graph.input("x", {5, 64}, dtype);
+         const auto limit = graph.weight("limit", {64}, dtype);
+         const auto y = graph.shift(graph.scale(x, 1e-300), 0.5);
+         graph.output("y", graph.add(y, graph.minimum(graph.exp(graph.scale(y, 1e39)), limit)));
+         graph.output("n", graph.layer_norm(x, limit, {}, 1e-50));
+         return graph;
+       }},
       {"attention from a strided projection",
        [](DType dtype) {
          Graph graph("attention");
