@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -68,7 +69,19 @@ class Lowerer {
     return ir_.values[static_cast<std::size_t>(value)]->name;
   }
 
+  // Nothing is launched for results without elements.
+  bool is_empty(const Group& group) const {
+    return std::all_of(group.operators.begin(), group.operators.end(), [&](int index) {
+      const graph::Operator& op = ir_.operators[static_cast<std::size_t>(index)];
+      return std::all_of(op.outputs.begin(), op.outputs.end(),
+                         [&](int value) { return placement_.root(value).element_count() == 0; });
+    });
+  }
+
   void lower_group(const Group& group) {
+    if (is_empty(group)) {
+      return;
+    }
     for (const int value : values_read(group)) {
       make_viewable(value);
     }
@@ -180,6 +193,9 @@ class Lowerer {
   }
 
   void copy(const View& from, const View& to, const std::string& text) {
+    if (from.element_count() == 0) {
+      return;
+    }
     std::string misfits;
     std::vector<Use> uses;
     for (const Candidate& candidate : copies_) {
@@ -207,9 +223,7 @@ class Lowerer {
       to.extents = from.extents;
       to.offset += begin * whole.strides[axis];
       begin += from.extents[axis];
-      if (from.element_count() > 0) {
-        copy(from, to, name_of(op.outputs[0]));
-      }
+      copy(from, to, name_of(op.outputs[0]));
     }
   }
 

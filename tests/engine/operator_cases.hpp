@@ -208,6 +208,21 @@ inline std::vector<OperatorCase> other_cases() {
          graph.output("n", graph.layer_norm(x, limit, {}, 1e-50));
          return graph;
        }},
+      {"tensors without elements",
+       [](DType dtype) {
+         Graph graph("empty");
+         const auto x = graph.input("x", {0, 16}, dtype);
+         const auto w = graph.weight("w", {24, 16}, dtype);
+         const auto q = graph.reshape(x, {0, 1, 2, 8});
+         const auto wide = graph.input("wide", {3, 0}, dtype);
+         graph.output("y", graph.softmax(graph.gelu(graph.linear(x, w))));
+         graph.output("o", graph.attention(q, q, q, {.mask = causal()}));
+         graph.output("c", graph.concat({x, graph.rms_norm(x, graph.weight("g", {16}, dtype))}, 0));
+         graph.output("s", graph.softmax(wide));
+         graph.output("sum", graph.shift(graph.reduce_sum(wide, 1), 2.0));
+         graph.output("product", graph.matmul(wide, graph.input("n", {0, 7}, dtype)));
+         return graph;
+       }},
       {"attention from a strided projection",
        [](DType dtype) {
          Graph graph("attention");

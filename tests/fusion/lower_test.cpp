@@ -84,6 +84,15 @@ TEST_CASE("templates with an epilogue and without one have one pattern") {
         std::vector<std::string>{"rms_norm_2", "relu_3"});
 }
 
+TEST_CASE("nothing is launched for tensors without elements") {
+  Graph graph("empty");
+  const Tensor q = graph.input("q", {2, 4, 0, 64}, DType::Float16);
+  const Tensor k = graph.input("k", {2, 4, 90, 64}, DType::Float16);
+  graph.output("y", graph.merge_heads(graph.attention(q, k, k, {.mask = causal()})));
+  graph.output("copy", graph.transpose(q, {1, 0, 2, 3}));
+  CHECK(labels(lowered(graph)).empty());
+}
+
 TEST_CASE("integers are cast by copies, one cast a kernel") {
   Graph graph("casts");
   const auto ids = graph.input("ids", {5, 24}, DType::Int64);
