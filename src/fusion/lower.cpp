@@ -1,6 +1,7 @@
 #include "fusion/lower.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -196,6 +197,10 @@ class Lowerer {
     if (from.element_count() == 0) {
       return;
     }
+    if (joinable_axes(std::array{from, to}).size() > kCopyAxes) {
+      copy_in_parts(from, to, text);
+      return;
+    }
     std::string misfits;
     std::vector<Use> uses;
     for (const Candidate& candidate : copies_) {
@@ -210,6 +215,22 @@ class Lowerer {
       return;
     }
     throw GraphError(fmt::format("lower: no template takes the copy '{}':{}", text, misfits));
+  }
+
+  // One after another along the shortest axis, since kernels copy few axes at once.
+  void copy_in_parts(View from, View to, const std::string& text) {
+    std::size_t shortest = from.extents.size();
+    for (std::size_t axis = 0; axis < from.extents.size(); ++axis) {
+      const bool is_split = shortest < axis && from.extents[shortest] <= from.extents[axis];
+      shortest = from.extents[axis] == 1 || is_split ? shortest : axis;
+    }
+    const std::int64_t count = std::exchange(from.extents[shortest], 1);
+    to.extents[shortest] = 1;
+    for (std::int64_t i = 0; i < count; ++i) {
+      copy(from, to, text);
+      from.offset += from.strides[shortest];
+      to.offset += to.strides[shortest];
+    }
   }
 
   void lower_concat(const graph::Operator& op) {
@@ -281,7 +302,9 @@ class Lowerer {
 
   LaunchArgument pointer(const View& view) {
     if (view.root == kOutputRoot) {
-      return Location{.space = kernel::MemorySpace::Output, .index = output_};
+      return Location{.space = kernel::MemorySpace::Output,
+                      .index = output_,
+                      .offset_bytes = view.offset * size_bytes(view.dtype)};
     }
     return memory_.locate(view, launch_number());
   }

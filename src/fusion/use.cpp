@@ -18,8 +18,6 @@ namespace {
 using contract::Port;
 using graph::OpKind;
 
-constexpr int kCopyAxes = 4;
-
 // Why something cannot be, found deep inside.
 struct Misfit {
   std::string reason;

@@ -208,6 +208,31 @@ inline std::vector<OperatorCase> other_cases() {
          graph.output("n", graph.layer_norm(x, limit, {}, 1e-50));
          return graph;
        }},
+      {"products that share operands along some axes",
+       [](DType dtype) {
+         Graph graph("products");
+         const auto a = graph.scale(graph.input("a", {2, 3, 40, 24}, dtype), 0.2);
+         const auto b = graph.input("b", {3, 24, 33}, dtype);
+         const auto c = graph.input("c", {2, 1, 16, 24}, dtype);
+         graph.output("ab", graph.matmul(a, b));
+         graph.output("ac", graph.relu(graph.matmul(a, c, false, true)));
+         graph.output("cb", graph.matmul(c, b));
+         return graph;
+       }},
+      {"more axes than kernels take",
+       [](DType dtype) {
+         Graph graph("axes");
+         const auto x = graph.input("x", {2, 3, 4, 5, 6}, dtype);
+         const auto z = graph.input("z", {2, 1, 4, 1, 6}, dtype);
+         const auto s = graph.input("s", {2, 3, 2, 3, 2, 3}, dtype);
+         graph.output("reversed", graph.transpose(x, {4, 3, 2, 1, 0}));
+         graph.output("sum", graph.add(x, z));
+         graph.output("turned", graph.relu(graph.transpose(s, {1, 0, 3, 2, 5, 4})));
+         graph.output("joined", graph.concat({graph.transpose(x, {4, 1, 2, 3, 0}),
+                                              graph.transpose(x, {4, 1, 2, 3, 0})},
+                                             4));
+         return graph;
+       }},
       {"tensors without elements",
        [](DType dtype) {
          Graph graph("empty");
