@@ -219,6 +219,14 @@ inline std::vector<OperatorCase> other_cases() {
          graph.output("cb", graph.matmul(c, b));
          return graph;
        }},
+      {"attention that is read with channels apart",
+       [](DType dtype) {
+         Graph graph("attention");
+         const auto q = graph.input("q", {2, 2, 40, 32}, dtype);
+         const auto context = graph.attention(q, q, q, {.mask = causal()});
+         graph.output("y", graph.transpose(graph.merge_heads(context), {0, 2, 1}));
+         return graph;
+       }},
       {"more axes than kernels take",
        [](DType dtype) {
          Graph graph("axes");

@@ -84,6 +84,20 @@ TEST_CASE("templates with an epilogue and without one have one pattern") {
         std::vector<std::string>{"rms_norm_2", "relu_3"});
 }
 
+TEST_CASE("attention writes as its views want it while channels stay together") {
+  const auto labels_of = [](const auto& view) {
+    Graph graph("attention");
+    const auto q = graph.input("q", {2, 2, 40, 32}, DType::Float16);
+    graph.output("y", view(graph, graph.attention(q, q, q)));
+    return labels(lowered(graph));
+  };
+  CHECK(labels_of([](Graph& graph, const Tensor& o) { return graph.merge_heads(o); }) ==
+        std::vector<std::string>{"attention_1"});
+  CHECK(labels_of([](Graph& graph, const Tensor& o) {
+          return graph.transpose(graph.merge_heads(o), {0, 2, 1});
+        }) == std::vector<std::string>{"attention_1", "output 'y'"});
+}
+
 TEST_CASE("nothing is launched for tensors without elements") {
   Graph graph("empty");
   const Tensor q = graph.input("q", {2, 4, 0, 64}, DType::Float16);
