@@ -71,7 +71,10 @@ int element_bytes(const Port& port, const ContractScope& scope) {
 class LaunchEvaluator {
  public:
   LaunchEvaluator(const TemplateContract& contract, const ContractScope& scope)
-      : contract_(contract), bindings_(bindings(contract, scope)) {}
+      : contract_(contract), bindings_(bindings(contract, scope)) {
+    const auto limit = scope.device.find("device.shared_bytes_per_block");
+    most_shared_bytes_ = limit == scope.device.end() ? kMaxExtent : limit->second;
+  }
 
   LaunchGeometry evaluate() const {
     LaunchGeometry geometry;
@@ -79,7 +82,7 @@ class LaunchEvaluator {
     geometry.block = extents("block", contract_.launch.block);
     geometry.cluster = extents("cluster", contract_.launch.cluster);
     geometry.shared_bytes =
-        in_range("shared_bytes", contract_.resources.shared_bytes, 0, kMaxExtent);
+        in_range("shared_bytes", contract_.resources.shared_bytes, 0, most_shared_bytes_);
     geometry.workspace_bytes = in_range("workspace", contract_.workspace.bytes, 0, INT64_MAX);
     const std::int64_t threads = geometry.block[0] * geometry.block[1] * geometry.block[2];
     if (threads > kMaxThreads) {
@@ -114,6 +117,7 @@ class LaunchEvaluator {
 
   const TemplateContract& contract_;
   expr::Bindings bindings_;
+  std::int64_t most_shared_bytes_ = 0;  // of a block on the device, where it is known
 };
 
 }  // namespace

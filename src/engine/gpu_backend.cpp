@@ -1,6 +1,7 @@
 #include "engine/gpu_backend.hpp"
 
 #include <chrono>
+#include <cstddef>
 #include <map>
 #include <utility>
 #include <variant>
@@ -9,6 +10,7 @@
 
 #include "base/environment.hpp"
 #include "base/gpu_target.hpp"
+#include "compile/check_entry.hpp"
 #include "cuda/read_device_profile.hpp"
 #include "engine/gpu_layouts.hpp"
 #include "execute/arena.hpp"
@@ -169,6 +171,9 @@ GpuCode GpuBackend::compile(const graph::Ir& ir) const {
   }
   code.kernels =
       template_jit_.get_or_compile(lowered.specs, base::parse_gpu_target(profile_.target), stop_);
+  for (std::size_t i = 0; i < lowered.specs.size(); ++i) {
+    compile::check_entry(code.kernels[i].compiled, lowered.specs[i].file, lowered.specs[i].entry);
+  }
   return code;
 }
 

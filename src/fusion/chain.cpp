@@ -24,6 +24,11 @@ bool grow(Chain& chain, const graph::Ir& ir, const Readers& readers,
   if (!is_elementwise(op.kind) || !(shape(op.outputs[0]) == shape(chain.result()))) {
     return false;
   }
+  // Chains compute in float: an integer that one makes is exact only where it is stored.
+  if (!chain.statements.empty() &&
+      !is_floating(ir.values[static_cast<std::size_t>(chain.result())]->dtype)) {
+    return false;
+  }
   chain.statements.push_back({.op = *reader, .operands = op.inputs, .result = op.outputs[0]});
   return true;
 }

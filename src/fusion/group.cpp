@@ -166,7 +166,7 @@ class Grouper {
     }
     Chain longer = group.chain;
     while (grow(longer, ir_, readers_, is_free_)) {
-      if (!operands_join(group, longer)) {
+      if (!is_epilogue(group, longer)) {
         return;
       }
       std::vector<int> operators = group.operators;
@@ -180,12 +180,18 @@ class Grouper {
     }
   }
 
-  // Whether the axes of every other operand join as those of the hooked value do: it is constant
+  // Whether the epilogue can be what the chain is. Every other operand comes from memory, so the
+  // pattern does not make it; and its axes join as those of the hooked value do: it is constant
   // along all of the leading ones, or along none. Elementwise templates take more.
-  bool operands_join(const Group& group, const Chain& chain) const {
-    const Shape& shape = ir_.values[static_cast<std::size_t>(chain.result())]->shape;
-    if (group.candidates.front().match.operators.empty()) {
+  bool is_epilogue(const Group& group, const Chain& chain) const {
+    const graph::Value& result = *ir_.values[static_cast<std::size_t>(chain.result())];
+    const Shape& shape = result.shape;
+    const std::vector<int>& pattern = group.candidates.front().match.operators;
+    if (pattern.empty()) {
       return true;
+    }
+    if (!is_floating(result.dtype)) {
+      return false;
     }
     const OpKind kind = at(group.operators.front()).kind;
     const bool is_reduction = kind >= OpKind::ReduceSum && kind <= OpKind::ReduceMax;
@@ -207,8 +213,13 @@ class Grouper {
       }
       return constant == 0 || varying == 0;
     };
+    const auto is_made = [&](int value) {
+      const int producer = ir_.values[static_cast<std::size_t>(value)]->producer;
+      return std::find(pattern.begin(), pattern.end(), producer) != pattern.end();
+    };
     const std::vector<int> others = other_operands(chain);
-    return std::all_of(others.begin(), others.end(), joins);
+    return std::none_of(others.begin(), others.end(), is_made) &&
+           std::all_of(others.begin(), others.end(), joins);
   }
 
   // Whether all groups could still run one after another with these operators in one.

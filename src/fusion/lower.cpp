@@ -1,7 +1,9 @@
 #include "fusion/lower.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -68,7 +70,19 @@ class Lowerer {
     return ir_.values[static_cast<std::size_t>(value)]->name;
   }
 
+  // Nothing is launched for results without elements.
+  bool is_empty(const Group& group) const {
+    return std::all_of(group.operators.begin(), group.operators.end(), [&](int index) {
+      const graph::Operator& op = ir_.operators[static_cast<std::size_t>(index)];
+      return std::all_of(op.outputs.begin(), op.outputs.end(),
+                         [&](int value) { return placement_.root(value).element_count() == 0; });
+    });
+  }
+
   void lower_group(const Group& group) {
+    if (is_empty(group)) {
+      return;
+    }
     for (const int value : values_read(group)) {
       make_viewable(value);
     }
@@ -180,6 +194,13 @@ class Lowerer {
   }
 
   void copy(const View& from, const View& to, const std::string& text) {
+    if (from.element_count() == 0) {
+      return;
+    }
+    if (joinable_axes(std::array{from, to}).size() > kCopyAxes) {
+      copy_in_parts(from, to, text);
+      return;
+    }
     std::string misfits;
     std::vector<Use> uses;
     for (const Candidate& candidate : copies_) {
@@ -196,6 +217,22 @@ class Lowerer {
     throw GraphError(fmt::format("lower: no template takes the copy '{}':{}", text, misfits));
   }
 
+  // One after another along the shortest axis, since kernels copy few axes at once.
+  void copy_in_parts(View from, View to, const std::string& text) {
+    std::size_t shortest = from.extents.size();
+    for (std::size_t axis = 0; axis < from.extents.size(); ++axis) {
+      const bool is_split = shortest < axis && from.extents[shortest] <= from.extents[axis];
+      shortest = from.extents[axis] == 1 || is_split ? shortest : axis;
+    }
+    const std::int64_t count = std::exchange(from.extents[shortest], 1);
+    to.extents[shortest] = 1;
+    for (std::int64_t i = 0; i < count; ++i) {
+      copy(from, to, text);
+      from.offset += from.strides[shortest];
+      to.offset += to.strides[shortest];
+    }
+  }
+
   void lower_concat(const graph::Operator& op) {
     const View whole = placement_.root(op.outputs[0]);
     const auto axis = static_cast<std::size_t>(graph::attribute<std::int64_t>(op, "axis"));
@@ -207,9 +244,7 @@ class Lowerer {
       to.extents = from.extents;
       to.offset += begin * whole.strides[axis];
       begin += from.extents[axis];
-      if (from.element_count() > 0) {
-        copy(from, to, name_of(op.outputs[0]));
-      }
+      copy(from, to, name_of(op.outputs[0]));
     }
   }
 
@@ -267,7 +302,9 @@ class Lowerer {
 
   LaunchArgument pointer(const View& view) {
     if (view.root == kOutputRoot) {
-      return Location{.space = kernel::MemorySpace::Output, .index = output_};
+      return Location{.space = kernel::MemorySpace::Output,
+                      .index = output_,
+                      .offset_bytes = view.offset * size_bytes(view.dtype)};
     }
     return memory_.locate(view, launch_number());
   }

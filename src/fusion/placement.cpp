@@ -26,8 +26,9 @@ bool is_view(const graph::Operator& op) {
   return graph::op_info(op.kind).op_class == graph::OpClass::View;
 }
 
-// The end of the chain of views that alone reads the value; itself where none does.
-int last_view(const graph::Ir& ir, int value) {
+// The value and the chain of views that alone reads it, in order.
+std::vector<int> view_chain(const graph::Ir& ir, int value) {
+  std::vector<int> chain = {value};
   for (;;) {
     const graph::Operator* only = nullptr;
     int readers = 0;
@@ -38,9 +39,10 @@ int last_view(const graph::Ir& ir, int value) {
       }
     }
     if (readers != 1 || !is_view(*only)) {
-      return value;
+      return chain;
     }
     value = only->outputs[0];
+    chain.push_back(value);
   }
 }
 
@@ -55,10 +57,14 @@ Placement::Placement(const graph::Ir& ir) : ir_(ir) {
     if (op.kind != graph::OpKind::Attention) {
       continue;
     }
-    const int end = last_view(ir, op.outputs[0]);
-    const auto root = graph::root_for_contiguous(ir, end);
-    if (root && root->root == op.outputs[0]) {
-      root_strides_.emplace(root->root, numbers(root->strides));
+    // As the last view wants it that leaves the channels of a head together.
+    const std::vector<int> chain = view_chain(ir, op.outputs[0]);
+    for (auto end = chain.rbegin(); end != chain.rend(); ++end) {
+      const auto root = graph::root_for_contiguous(ir, *end);
+      if (root && root->root == op.outputs[0] && root->strides.back() == Dim(1)) {
+        root_strides_.emplace(root->root, numbers(root->strides));
+        break;
+      }
     }
   }
 }

@@ -18,8 +18,6 @@ namespace {
 using contract::Port;
 using graph::OpKind;
 
-constexpr int kCopyAxes = 4;
-
 // Why something cannot be, found deep inside.
 struct Misfit {
   std::string reason;
@@ -122,7 +120,9 @@ class UseMaker {
       if (value == match_.values.end() || is_left_out(port, value->second, group, readers)) {
         continue;
       }
-      const bool is_hooked = hook != contract_.hooks.end() && hook->second == port.name;
+      // With templates that have no hook, or another one, beside it no chain follows.
+      const bool is_hooked = hook != contract_.hooks.end() && hook->second == port.name &&
+                             group.chain.value == value->second;
       views.emplace(port.name, port.is_output ? placement.root(is_hooked ? group.chain.result()
                                                                          : value->second)
                                               : viewed(value->second, ir, placement));

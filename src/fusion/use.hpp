@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <string>
 #include <vector>
@@ -28,6 +29,9 @@ struct Use {
 
   std::int64_t dim(const std::string& name) const { return scope.dims.at(name); }
 };
+
+// Axes of the ports of a copy.
+inline constexpr std::size_t kCopyAxes = 4;
 
 // The group's tensors as the ports of one of its candidates want them:
 //   matmul     x [batch, m, k], w [batch, k, n], y [batch, m, n]; leading axes of x are part of m

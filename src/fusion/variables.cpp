@@ -27,8 +27,18 @@ void add_attribute(json& statement, const graph::Operator& op) {
   }
 }
 
+// Copies cast by themselves, and integers to integers exactly.
+bool is_cast_by_copy(const Use& use, const Chain& chain, const graph::Ir& ir) {
+  return use.kernel->contract.pattern.front().op == "copy" && chain.statements.size() == 1 &&
+         ir.operators[static_cast<std::size_t>(chain.statements[0].op)].kind == graph::OpKind::Cast;
+}
+
 json hook_of(const Use& use, const Chain& chain, const graph::Ir& ir) {
   json hook = {{"value", "x0"}, {"tensors", json::array()}, {"statements", json::array()}};
+  if (is_cast_by_copy(use, chain, ir)) {
+    hook["result"] = "x0";
+    return hook;
+  }
   std::map<int, std::string> names = {{chain.value, "x0"}};
   for (const HookTensor& tensor : use.hook) {
     const std::string name = fmt::format("t{}", names.size() - 1);

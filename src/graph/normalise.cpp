@@ -19,6 +19,10 @@ namespace stof::graph {
 
 namespace {
 
+bool is_binary(OpKind kind) {
+  return kind >= OpKind::Add && kind <= OpKind::Minimum;
+}
+
 // Rebuilds a graph operator by operator.
 class Normaliser {
  public:
@@ -95,12 +99,48 @@ class Normaliser {
   void copy(const Operator& old) {
     Operator op = old;
     for (int& value : op.inputs) {
-      value = id(value);
+      value =
+          keeps_attention_ && is_partly_constant(old, value) ? broadcast(old, value) : id(value);
     }
     for (auto& [capture, value] : op.captures) {
       value = id(value);
     }
     finish(old.outputs, std::move(op));
+  }
+
+  // Whether an operand of a matmul or an elementwise operator is the same along some of the axes of
+  // the result, but not along all of the leading ones, in a way that kernels do not take.
+  bool is_partly_constant(const Operator& old, int operand) const {
+    constexpr int kAxesOfKernels = 4;
+    const bool is_product = old.kind == OpKind::MatMul;
+    const Shape& result = old_value(old.outputs[0]).shape;
+    const bool is_long = is_binary(old.kind) && result.rank() > kAxesOfKernels;
+    if (!is_product && !is_long) {
+      return false;
+    }
+    const Shape& shape = old_value(operand).shape;
+    bool is_constant = false;
+    bool is_varying = false;
+    for (int axis = is_product ? 3 : 1; axis <= result.rank(); ++axis) {
+      const bool varies = axis <= shape.rank() && !(shape[-axis] == Dim(1));
+      is_varying = is_varying || varies;
+      is_constant = is_constant || (!varies && !(result[-axis] == Dim(1)));
+    }
+    return is_constant && is_varying;
+  }
+
+  // The operand along all axes of the result that it takes part in.
+  int broadcast(const Operator& old, int operand) {
+    const Shape& result = old_value(old.outputs[0]).shape;
+    std::vector<Dim> dims(result.dims().begin(), result.dims().end());
+    if (old.kind == OpKind::MatMul) {
+      const std::span<const Dim> matrix = old_value(operand).shape.dims().last(2);
+      std::copy(matrix.begin(), matrix.end(), dims.end() - 2);
+    }
+    return step(old, {.kind = OpKind::Broadcast,
+                      .inputs = {id(operand)},
+                      .attributes = {{"shape", Shape(std::move(dims))}},
+                      .segment = old.segment});
   }
 
   void linear(const Operator& old) {

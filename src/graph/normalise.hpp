@@ -16,7 +16,9 @@ namespace stof::graph {
 // weights first; what a composite gives keeps its name. normalise(normalise(g)) is normalise(g).
 Ir normalise(const Ir& ir);
 
-// The same with attention left whole, for kernels that do all of it.
+// The same with attention left whole, for kernels that do all of it, and with a broadcast ahead of
+// operands for which strides alone may not do: of products, those that some of the leading axes of
+// the result leave constant; of elementwise operators, those over more than four axes.
 Ir normalise_but_attention(const Ir& ir);
 
 }  // namespace stof::graph

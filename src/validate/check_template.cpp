@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "base/gpu_target.hpp"
+#include "compile/check_entry.hpp"
 #include "compile/compile_all.hpp"
 #include "contract/contract.hpp"
 #include "render/value.hpp"
@@ -58,9 +59,11 @@ Sources render_cases(const render::Renderer& renderer, const std::string& file,
   return sources;
 }
 
-// Compiles all; the first that does not throws GraphError. Adds what is slow to the warnings.
+// Compiles all; the first that does not throws GraphError, and TemplateError where it has no such
+// entry. Adds what is slow to the warnings.
 void compile_sources(const compile::Compiler& compiler, const Sources& sources,
-                     const std::stop_token& stop, std::vector<std::string>& warnings) {
+                     const std::string& file, const std::string& entry, const std::stop_token& stop,
+                     std::vector<std::string>& warnings) {
   const auto outcomes = compile::compile_all(compiler, sources.tasks, {.stop = stop});
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     if (outcomes[i].error) {
@@ -70,6 +73,7 @@ void compile_sources(const compile::Compiler& compiler, const Sources& sources,
         throw GraphError(fmt::format("{}: {}", sources.cases[i], error.what()));
       }
     }
+    compile::check_entry(*outcomes[i].kernel, file, entry);
     for (const std::string& fault : compile::quality_faults(*outcomes[i].kernel)) {
       warnings.push_back(fmt::format("{}: {}", sources.cases[i], fault));
     }
@@ -114,7 +118,7 @@ TemplateCheck check_template(const render::Renderer& renderer, const std::string
                        fmt::join(sources.targets, ", "), sources.tasks.size());
   });
   climb("compile", [&] {
-    compile_sources(compiler, sources, stop, check.warnings);
+    compile_sources(compiler, sources, file, contract.name, stop, check.warnings);
     return fmt::format("{} sources, {} warnings", sources.tasks.size(), check.warnings.size());
   });
   return check;

@@ -190,6 +190,7 @@ class Cases {
 
   void add(std::string text, const ContractScope& scope, bool has_optional = true,
            mask::MaskClass mask_class = kMaskClasses.front()) {
+    contract::evaluate_launch(contract_, scope);  // throws where nothing could be launched
     std::set<std::string> present;
     for (const contract::Port& port : contract_.ports) {
       if (has_optional || !port.is_optional) {

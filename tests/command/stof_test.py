@@ -182,6 +182,10 @@ class PlanAndCompile(Command):
         self.assertTrue(plan["launches"][0]["template"].startswith("matmul/"))
         self.assertIn(plan["launches"][0]["template"], self.text("plan", graph, "--target", "sm_90a", "--dim", "rows=5"))
 
+        (self.folder / "file").write_text("")
+        self.assert_fails(1, "file does not keep what was compiled", *compile, "--cache-dir", "file")
+        self.assert_fails(1, "--target is empty", "compile", graph, "--target", "")
+
         self.assertEqual(self.text("cache", "path"), f"{self.cache}\n")
         items = json.loads(self.text("cache", "ls", "--json"))
         self.assertEqual({item["kind"] for item in items}, {"kernel", "rendering"})

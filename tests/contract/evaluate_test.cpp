@@ -32,6 +32,17 @@ std::string launch_error(const TemplateContract& contract, const ContractScope& 
 
 }  // namespace
 
+TEST_CASE("a block has no more shared memory than the device gives it") {
+  json header = full_header();
+  header["resources"]["shared_bytes"] = "232449";
+  const TemplateContract contract = parse(header);
+  ContractScope scope = scope_of(contract);
+  CHECK(launch_error(contract, scope) ==
+        "contract rms_norm_residual: shared_bytes = 232449 is 232449, the most is 232448");
+  scope.device["device.shared_bytes_per_block"] = 232449;
+  CHECK(launch_error(contract, scope) == "no error");
+}
+
 TEST_CASE("launch, cost and scalar arguments come from the header's expressions") {
   const TemplateContract contract = parse(full_header());
   ContractScope scope = scope_of(contract);

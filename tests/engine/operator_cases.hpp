@@ -175,6 +175,87 @@ inline std::vector<OperatorCase> other_cases() {
          graph.output("y", graph.patches(graph.input("x", {2, 3, 12, 20}, dtype), 4));
          return graph;
        }},
+      {"a sum that its norm and an epilogue read",
+       [](DType dtype) {
+         Graph graph("norm");
+         const auto sum =
+             graph.add(graph.input("x", {3, 64}, dtype), graph.input("r", {3, 64}, dtype));
+         const auto norm = graph.layer_norm(sum, graph.weight("g", {64}, dtype), {});
+         graph.output("y", graph.add(norm, sum));
+         return graph;
+       }},
+      {"casts to integers",
+       [](DType dtype) {
+         Graph graph("casts");
+         const auto x = graph.scale(graph.input("x", {5, 24}, dtype), 64.0);
+         const auto ids = graph.input("ids", {5, 24}, DType::Int64);
+         graph.output("int32", graph.cast(x, DType::Int32));
+         graph.output("bool", graph.cast(graph.cast(ids, DType::Bool), dtype));
+         graph.output("uint8", graph.cast(graph.relu(x), DType::UInt8));
+         graph.output("narrow", graph.cast(ids, DType::Int32));
+         graph.output("floor", graph.scale(graph.cast(graph.cast(x, DType::Int64), dtype), 0.5));
+         const auto w = graph.weight("w", {24, 8}, dtype);
+         graph.output("product", graph.cast(graph.matmul(x, w), DType::Int32));
+         return graph;
+       }},
+      {"numbers that floats do not reach",
+       [](DType dtype) {
+         Graph graph("numbers");
+         const auto x = graph.input("x", {5, 64}, dtype);
+         const auto limit = graph.weight("limit", {64}, dtype);
+         const auto y = graph.shift(graph.scale(x, 1e-300), 0.5);
+         graph.output("y", graph.add(y, graph.minimum(graph.exp(graph.scale(y, 1e39)), limit)));
+         graph.output("n", graph.layer_norm(x, limit, {}, 1e-50));
+         return graph;
+       }},
+      {"products that share operands along some axes",
+       [](DType dtype) {
+         Graph graph("products");
+         const auto a = graph.scale(graph.input("a", {2, 3, 40, 24}, dtype), 0.2);
+         const auto b = graph.input("b", {3, 24, 33}, dtype);
+         const auto c = graph.input("c", {2, 1, 16, 24}, dtype);
+         graph.output("ab", graph.matmul(a, b));
+         graph.output("ac", graph.relu(graph.matmul(a, c, false, true)));
+         graph.output("cb", graph.matmul(c, b));
+         return graph;
+       }},
+      {"attention that is read with channels apart",
+       [](DType dtype) {
+         Graph graph("attention");
+         const auto q = graph.input("q", {2, 2, 40, 32}, dtype);
+         const auto context = graph.attention(q, q, q, {.mask = causal()});
+         graph.output("y", graph.transpose(graph.merge_heads(context), {0, 2, 1}));
+         return graph;
+       }},
+      {"more axes than kernels take",
+       [](DType dtype) {
+         Graph graph("axes");
+         const auto x = graph.input("x", {2, 3, 4, 5, 6}, dtype);
+         const auto z = graph.input("z", {2, 1, 4, 1, 6}, dtype);
+         const auto s = graph.input("s", {2, 3, 2, 3, 2, 3}, dtype);
+         graph.output("reversed", graph.transpose(x, {4, 3, 2, 1, 0}));
+         graph.output("sum", graph.add(x, z));
+         graph.output("turned", graph.relu(graph.transpose(s, {1, 0, 3, 2, 5, 4})));
+         graph.output("joined", graph.concat({graph.transpose(x, {4, 1, 2, 3, 0}),
+                                              graph.transpose(x, {4, 1, 2, 3, 0})},
+                                             4));
+         return graph;
+       }},
+      {"tensors without elements",
+       [](DType dtype) {
+         Graph graph("empty");
+         const auto x = graph.input("x", {0, 16}, dtype);
+         const auto w = graph.weight("w", {24, 16}, dtype);
+         const auto q = graph.reshape(x, {0, 1, 2, 8});
+         const auto wide = graph.input("wide", {3, 0}, dtype);
+         graph.output("y", graph.softmax(graph.gelu(graph.linear(x, w))));
+         graph.output("o", graph.attention(q, q, q, {.mask = causal()}));
+         graph.output("c", graph.concat({x, graph.rms_norm(x, graph.weight("g", {16}, dtype))}, 0));
+         graph.output("s", graph.softmax(wide));
+         graph.output("sum", graph.shift(graph.reduce_sum(wide, 1), 2.0));
+         graph.output("product", graph.matmul(wide, graph.input("n", {0, 7}, dtype)));
+         return graph;
+       }},
       {"attention from a strided projection",
        [](DType dtype) {
          Graph graph("attention");

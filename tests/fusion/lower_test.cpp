@@ -1,8 +1,8 @@
 #include "fusion/lower.hpp"
 
-#include <cstdio>
-#include <map>
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -27,6 +27,15 @@ fusion::Lowered lowered(const Graph& graph) {
                        base::shipped_profile("h200"));
 }
 
+// What the launches compute, in order.
+std::vector<std::string> labels(const fusion::Lowered& lowered) {
+  std::vector<std::string> labels;
+  for (const kernel::LaunchRecord& launch : lowered.program.launches) {
+    labels.push_back(launch.label);
+  }
+  return labels;
+}
+
 }  // namespace
 
 TEST_CASE("a transformer layer") {
@@ -43,13 +52,70 @@ TEST_CASE("a transformer layer") {
   const auto ctx = graph.merge_heads(
       graph.attention(heads.q, heads.k, heads.v, {.mask = sliding_window(64, 64)}));
   graph.output("y", graph.layer_norm(graph.add(graph.linear(ctx, w_o, b_o), x), gamma, beta));
+  CHECK(labels(lowered(graph)) ==
+        std::vector<std::string>{"linear_7.matmul, linear_7", "attention_17",
+                                 "linear_20.matmul, linear_20, add_21", "layer_norm_22"});
+}
+
+TEST_CASE("an epilogue reads nothing that its own kernel makes") {
+  Graph graph("norm");
+  const auto sum = graph.add(graph.input("x", {8, 64}, DType::Float16),
+                             graph.input("r", {8, 64}, DType::Float16));
+  const auto norm = graph.layer_norm(sum, graph.weight("g", {64}, DType::Float16), {});
+  graph.output("y", graph.relu(graph.add(norm, sum)));
+  CHECK(labels(lowered(graph)) == std::vector<std::string>{"add_2, layer_norm_4", "add_5, relu_6"});
+}
+
+TEST_CASE("templates with an epilogue and without one have one pattern") {
+  fusion::TemplateLibrary both = templates();
+  const auto norm = std::find_if(both.begin(), both.end(), [](const fusion::KernelTemplate& one) {
+    return one.contract.name == "rms_norm";
+  });
+  REQUIRE(norm != both.end());
+  fusion::KernelTemplate plain = *norm;
+  plain.file = "mine/plain.jinja";
+  plain.contract.hooks.clear();
+  both.push_back(plain);
+  Graph graph("norm");
+  const auto x = graph.input("x", {8, 64}, DType::Float16);
+  graph.output("y", graph.relu(graph.rms_norm(x, graph.weight("g", {64}, DType::Float16))));
+  CHECK(labels(fusion::lower(graph::normalise_but_attention(graph.ir()), both,
+                             base::shipped_profile("h200"))) ==
+        std::vector<std::string>{"rms_norm_2", "relu_3"});
+}
+
+TEST_CASE("attention writes as its views want it while channels stay together") {
+  const auto labels_of = [](const auto& view) {
+    Graph graph("attention");
+    const auto q = graph.input("q", {2, 2, 40, 32}, DType::Float16);
+    graph.output("y", view(graph, graph.attention(q, q, q)));
+    return labels(lowered(graph));
+  };
+  CHECK(labels_of([](Graph& graph, const Tensor& o) { return graph.merge_heads(o); }) ==
+        std::vector<std::string>{"attention_1"});
+  CHECK(labels_of([](Graph& graph, const Tensor& o) {
+          return graph.transpose(graph.merge_heads(o), {0, 2, 1});
+        }) == std::vector<std::string>{"attention_1", "output 'y'"});
+}
+
+TEST_CASE("nothing is launched for tensors without elements") {
+  Graph graph("empty");
+  const Tensor q = graph.input("q", {2, 4, 0, 64}, DType::Float16);
+  const Tensor k = graph.input("k", {2, 4, 90, 64}, DType::Float16);
+  graph.output("y", graph.merge_heads(graph.attention(q, k, k, {.mask = causal()})));
+  graph.output("copy", graph.transpose(q, {1, 0, 2, 3}));
+  CHECK(labels(lowered(graph)).empty());
+}
+
+TEST_CASE("integers are cast by copies, one cast a kernel") {
+  Graph graph("casts");
+  const auto ids = graph.input("ids", {5, 24}, DType::Int64);
+  graph.output("y",
+               graph.cast(graph.cast(graph.cast(ids, DType::Int32), DType::Bool), DType::Float16));
   const fusion::Lowered result = lowered(graph);
-  for (const auto& launch : result.program.launches) {
-    std::printf("%s: %s %ld\n", launch.label.c_str(), result.program.kernels[launch.kernel].c_str(),
-                launch.grid[0]);
-  }
-  for (const auto& spec : result.specs) {
-    std::printf("%s\n", spec.variables.dump(1).c_str());
+  CHECK(labels(result) == std::vector<std::string>{"cast_1", "cast_2", "cast_3"});
+  for (const kernel::KernelSpec& spec : result.specs) {
+    CHECK(spec.variables["hook"]["epilogue"]["statements"].empty());
   }
 }
 

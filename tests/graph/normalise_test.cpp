@@ -43,6 +43,26 @@ TEST_CASE("normalise: a BERT layer is the operators of the paper") {
                                                      "matmul", "add", "add", "layer_norm"});
 }
 
+TEST_CASE("normalise for kernels: operands that are constant along some axes are broadcast") {
+  Graph graph;
+  const Tensor a = graph.input("a", {2, 3, 40, 24}, DType::Float16);
+  const Tensor b = graph.input("b", {3, 24, 33}, DType::Float16);
+  const Tensor shared = graph.input("shared", {1, 33, 8}, DType::Float16);
+  const Tensor one = graph.input("one", {2, 1, 4, 1, 6}, DType::Float16);
+  const Tensor row = graph.input("row", {6}, DType::Float16);
+  graph.output("y", graph.matmul(graph.matmul(a, b), shared));
+  graph.output("z", graph.add(graph.add(graph.broadcast(one, {2, 3, 4, 5, 6}), one), row));
+  graph.output("four", graph.add(graph.reshape(one, {2, 4, 1, 6}), row));
+  CHECK(names(normalise(graph.ir()), true) ==
+        std::vector<std::string>{"matmul", "matmul", "broadcast", "add", "add", "reshape", "add"});
+  const Ir ir = normalise_but_attention(graph.ir());
+  REQUIRE(names(ir, true) == std::vector<std::string>{"broadcast", "matmul", "matmul", "broadcast",
+                                                      "broadcast", "add", "broadcast", "add",
+                                                      "reshape", "add"});
+  CHECK(value(ir, ir.operators[0].outputs[0]).shape == Shape{2, 3, 24, 33});
+  CHECK(value(ir, ir.operators[4].outputs[0]).shape == Shape{2, 3, 4, 5, 6});
+}
+
 TEST_CASE("normalise: linear follows the layout of its weight") {
   Graph graph;
   const Tensor x = graph.input("x", {2, 3, 8}, DType::Float16);

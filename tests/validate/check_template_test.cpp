@@ -15,7 +15,9 @@ namespace {
 
 // A template that doubles, with holes for what a test changes.
 std::string doubles(const std::string& body, const std::string& constraint = "device.sm >= 80",
-                    const std::string& tests = R"([{"rows": 3, "hidden": 8}])") {
+                    const std::string& tests = R"([{"rows": 3, "hidden": 8}])",
+                    const std::string& grid = "dim.rows", const std::string& shared = "0",
+                    const std::string& entry = "{{ kernel }}") {
   return R"text({#
 { "contract": 1, "name": "doubles", "version": 1, "summary": "y = x + x",
   "ports": {"x": {"shape": ["rows", "hidden"], "dtype": "T"}, "y": {"like": "x"}},
@@ -24,13 +26,16 @@ std::string doubles(const std::string& body, const std::string& constraint = "de
   "constraints": [")text" +
          constraint + R"text("],
   "params": {"threads": {"values": [32, 64, 128], "default": 64}}, "restrictions": [],
-  "resources": {"threads": "param.threads", "shared_bytes": "0", "registers": "16"},
-  "launch": {"grid": ["dim.rows"], "block": ["param.threads"], "arguments": ["x", "y", "dim.rows"]},
+  "resources": {"threads": "param.threads", "shared_bytes": ")text" +
+         shared + R"text(", "registers": "16"},
+  "launch": {"grid": [")text" +
+         grid + R"text("], "block": ["param.threads"], "arguments": ["x", "y", "dim.rows"]},
   "cost": {"flops": "dim.rows", "bytes": "dim.rows"}, "deterministic": true, "tests": )text" +
          tests + R"text( }
 #}
 #include <cuda_fp16.h>
-extern "C" __global__ void __launch_bounds__({{ param.threads }}) {{ kernel }}(const {{ dtype.T }}* x, {{ dtype.T }}* y, int rows) {
+extern "C" __global__ void __launch_bounds__({{ param.threads }}) )text" +
+         entry + R"text((const {{ dtype.T }}* x, {{ dtype.T }}* y, int rows) {
 )text" + body +
          "\n}\n";
 }
@@ -77,6 +82,22 @@ TEST_CASE("check_template: the first rung that fails is the last, and says why")
 
   const TemplateCheck no_tests = check(doubles(kBody, "device.sm >= 80", "[]"));
   CHECK(no_tests.rungs.back().detail == "\"tests\" names no dims to try");
+}
+
+TEST_CASE("check_template: what could not be launched") {
+  const auto fault = [](const char* grid, const char* shared, const char* entry) {
+    return check(doubles(kBody, "device.sm >= 80", R"([{"rows": 3, "hidden": 8}])", grid, shared,
+                         entry))
+        .rungs.back()
+        .detail;
+  };
+  CHECK(fault("dim.rows - 3", "0", "{{ kernel }}") ==
+        "contract doubles: grid[0] = dim.rows - 3 is 0, the least is 1");
+  CHECK(fault("dim.rows", "200000", "{{ kernel }}") ==
+        "contract doubles: shared_bytes = 200000 is 200000, the most is 166912");
+  CHECK(fault("dim.rows", "0", "other")
+            .starts_with(
+                "doubles.jinja:1:1: the rendered source has no entry 'doubles', which is written"));
 }
 
 TEST_CASE("check_template: targets that the constraints refuse are left out") {

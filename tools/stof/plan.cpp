@@ -60,9 +60,32 @@ struct Tally {
   }
 };
 
+void build(const EngineOptions& engine, const Graph& graph, const DimOptions& dims) {
+  const Plan plan = Engine(engine).build(graph);
+  if (!dims.assignments.empty()) {
+    plan.workspace_bytes(dims.values());  // makes the kernels for these dims
+  }
+}
+
+// A cache that cannot be written is no error of an engine, which keeps its kernels in memory.
+void check_cache(EngineOptions engine, const Graph& graph, const DimOptions& dims) {
+  engine.jit = JitMode::Off;
+  engine.on_event = {};
+  try {
+    build(engine, graph, dims);
+  } catch (const CacheError& error) {
+    throw GraphError(
+        fmt::format("cache: {} does not keep what was compiled; STOF_LOG=stderr says why: {}",
+                    engine.cache_dir->string(), error.what()));
+  }
+}
+
 void compile(const CompileOptions& options) {
   const Graph graph = options.graph.read();
   for (const std::string& target : options.targets) {
+    if (target.empty()) {
+      throw GraphError("--target is empty, it names what to compile for, such as sm_90a");
+    }
     EngineChoice choice = options.engine;
     choice.target = target;
     EngineOptions engine_options = choice.options();
@@ -74,10 +97,8 @@ void compile(const CompileOptions& options) {
         tell(event);
       }
     };
-    const Plan plan = Engine(engine_options).build(graph);
-    if (!options.dims.assignments.empty()) {
-      plan.workspace_bytes(options.dims.values());  // makes the kernels for these dims
-    }
+    build(engine_options, graph, options.dims);
+    check_cache(engine_options, graph, options.dims);
     print(fmt::format("{}: {} kernels compiled in {:.0f} ms, {} found in the cache", target,
                       tally.compiled, tally.milliseconds, tally.found));
   }
