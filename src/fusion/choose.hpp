@@ -9,6 +9,7 @@
 #include "cost/model.hpp"
 #include "fusion/attention.hpp"
 #include "fusion/chain.hpp"
+#include "fusion/decisions.hpp"
 #include "fusion/use.hpp"
 
 namespace stof::fusion {
@@ -27,6 +28,7 @@ struct Option {
   std::string text() const;
 };
 
+// A way to run a group, and what was not chosen.
 struct Choice {
   std::size_t use = 0;          // the one to take, by its place
   kernel::KernelConfig config;  // of it
@@ -47,6 +49,12 @@ class Chooser {
   // attention. What is returned lives as long as this object.
   const Choice* choose(const std::vector<Use>& uses, const Chain& chain, const graph::Ir& ir,
                        const AttentionMask* mask);
+
+  // `choice` of these uses, but for the setting that is taken. Where none of them takes it, that
+  // choice, and `refusal` says why.
+  Choice forced(const Setting& setting, const Choice& choice, const std::vector<Use>& uses,
+                const Chain& chain, const graph::Ir& ir, const AttentionMask* mask,
+                std::string& refusal);
 
  private:
   using TilesOfMask =

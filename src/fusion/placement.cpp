@@ -22,11 +22,12 @@ std::vector<std::int64_t> numbers(std::span<const Dim> dims) {
   return values;
 }
 
+}  // namespace
+
 bool is_view(const graph::Operator& op) {
   return graph::op_info(op.kind).op_class == graph::OpClass::View;
 }
 
-// The end of the chain of views that alone reads the value; itself where none does.
 int last_view(const graph::Ir& ir, int value) {
   for (;;) {
     const graph::Operator* only = nullptr;
@@ -43,8 +44,6 @@ int last_view(const graph::Ir& ir, int value) {
     value = only->outputs[0];
   }
 }
-
-}  // namespace
 
 Placement::Placement(const graph::Ir& ir) : ir_(ir) {
   for (const auto& value : ir.values) {
