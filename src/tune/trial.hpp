@@ -38,10 +38,12 @@ struct Trial {
 struct Outcome {
   std::optional<double> time_us;  // of one run; nothing where it cannot be used
   std::string failure;            // why not
+
+  bool is_known() const { return time_us.has_value() || !failure.empty(); }
 };
 
-// Times trials against each other: an outcome for each, in order. Where it is stopped it gives
-// those of the first ones only.
+// Times trials against each other: an outcome for each, in order. Where it is stopped, those that
+// it did not get to are unknown, or missing at the end.
 using Measure = std::function<std::vector<Outcome>(std::span<const Trial>)>;
 // What is known of a trial without timing it.
 using Recall = std::function<std::optional<Outcome>(const Trial&)>;

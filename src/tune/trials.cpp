@@ -82,11 +82,14 @@ void Trials::time(std::span<const Trial> trials) {
     std::vector<Outcome> outcomes = measure_(rest.first(count));
     STOF_CHECK(outcomes.size() <= count)
         << "tune: " << outcomes.size() << " outcomes of " << count << " trials";
+    const std::int64_t timed_before = timed_;
     for (std::size_t i = 0; i < outcomes.size(); ++i) {
-      keep(rest[i], std::move(outcomes[i]));
+      if (outcomes[i].is_known()) {
+        keep(rest[i], std::move(outcomes[i]));
+        ++timed_;
+      }
     }
-    timed_ += std::ssize(outcomes);
-    if (outcomes.size() < count) {
+    if (timed_ - timed_before < static_cast<std::int64_t>(count)) {
       return;
     }
     rest = rest.subspan(count);
