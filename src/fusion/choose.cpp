@@ -255,6 +255,9 @@ const Choice* Chooser::choose(const std::vector<Use>& uses, const Chain& chain, 
   for (auto& [use, option] : all) {
     choice.options.push_back(std::move(option));
   }
+  if (lists_all_) {
+    list_all(choice, uses, epilogue, mask);
+  }
   return &known_.emplace(key, std::move(choice)).first->second;
 }
 
@@ -287,6 +290,35 @@ Choice Chooser::forced(const Setting& setting, const Choice& choice, const std::
                  return option.kernel != setting.kernel || option.config != setting.config;
                });
   return result;
+}
+
+void Chooser::list_all(Choice& choice, const std::vector<Use>& uses, const cost::Epilogue& epilogue,
+                       const AttentionMask* mask) {
+  std::vector<Option>& listed = choice.options;
+  for (const Use& use : uses) {
+    const contract::TemplateContract& contract = use.kernel->contract;
+    const cost::Problem problem =
+        cost::make_problem(contract, use.scope, epilogue, bytes_of_ports(use));
+    std::vector<KernelConfig> configs = contract::allowed_configs(contract, use.scope);
+    // The model says nothing of some parameters: near the default first.
+    std::stable_sort(configs.begin(), configs.end(), [&](const auto& a, const auto& b) {
+      return distance(contract, a) < distance(contract, b);
+    });
+    for (const KernelConfig& config : configs) {
+      const bool is_listed = std::any_of(listed.begin(), listed.end(), [&](const Option& option) {
+        return option.kernel == contract.name && option.config == config;
+      });
+      if (!is_listed) {
+        listed.push_back(
+            {.kernel = contract.name, .config = config, .time = predict(problem, config, mask)});
+      }
+    }
+  }
+  std::stable_sort(listed.begin() + 1, listed.end(),
+                   [](const Option& a, const Option& b) { return is_faster(a.time, b.time); });
+  if (listed.size() > kMostListed) {
+    listed.erase(listed.begin() + kMostListed, listed.end());
+  }
 }
 
 // The fastest few that are allowed.

@@ -35,11 +35,16 @@ struct Choice {
   std::vector<Option> options;  // that one first, then others, the fastest first
 };
 
+// The most that a choice lists, the fastest by the model.
+inline constexpr std::size_t kMostListed = 256;
+
 // Chooses kernels and settings by the cost model, the same for equal problems, which are looked at
 // once.
 class Chooser {
  public:
-  explicit Chooser(const base::DeviceProfile& device) : model_(device) {}
+  // With `lists_all` a choice lists every setting of every template that is allowed.
+  explicit Chooser(const base::DeviceProfile& device, bool lists_all = false)
+      : model_(device), lists_all_(lists_all) {}
 
   // Of several ways to run a group the one that should take the least time. Of those that are as
   // good the template with more constraints, which is made for the case; for attention the first
@@ -66,7 +71,12 @@ class Chooser {
                            const AttentionMask* mask);
   const cost::TileWork& tile_work(const AttentionMask& mask, std::int64_t tile_q);
 
+  // Puts what is allowed and not yet listed behind the one that is taken, by its time.
+  void list_all(Choice& choice, const std::vector<Use>& uses, const cost::Epilogue& epilogue,
+                const AttentionMask* mask);
+
   cost::Model model_;
+  bool lists_all_;
   TilesOfMask tile_work_;
   // By everything that a choice depends on: the arrays of the mask and all else.
   std::map<std::pair<std::shared_ptr<MaskArrays>, std::string>, Choice> known_;

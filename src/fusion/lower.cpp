@@ -46,7 +46,7 @@ class Lowerer {
         groups_(decisions.scheme ? groups_of(*decisions.scheme, order_, ir, templates)
                                  : make_groups(ir, templates)),
         copies_(copy_candidates(templates)),
-        chooser_(device),
+        chooser_(device, decisions.lists_all),
         masks_(std::move(build_layout)),
         placement_(ir),
         memory_(ir, placement_, lowered_.program),

@@ -87,7 +87,7 @@ class Usage(Command):
     def test_help_of_every_subcommand(self) -> None:
         overview = self.text("--help")
         self.assertIn("Exit codes:", overview)
-        for name in ["run", "plan", "compile", "mask", "render", "template", "cache", "devices", "bench"]:
+        for name in ["run", "plan", "compile", "tune", "mask", "render", "template", "cache", "devices", "bench"]:
             self.assertIn(name, overview)
             self.assertIn("Examples:", self.text(*(["bench", "model"] if name == "bench" else [name]), "--help"))
 
@@ -156,6 +156,34 @@ class Run(Command):
         self.assert_fails(4, "GPU 0 cannot be used", *common, "--input", "x=x.npy", "--backend", "gpu")
         (self.folder / "broken.json").write_text("{")
         self.assert_fails(1, "broken.json: ", "run", "broken.json")
+
+
+class Tune(Command):
+    RECORD = {"problem": {"operators": [{"op": "add"}]}, "config": {"kernel": "k", "parameters": {"tile": 64}},
+              "result": {"time_us": 2.5, "kernel_key": "00", "when": "2026-01-01T00:00:00Z"}}
+
+    def test_without_a_gpu(self) -> None:
+        self.assert_fails(4, "GPU 0 cannot be used", "tune", self.write_graph())
+        self.assert_fails(4, "GPU 0 cannot be used", "tune", self.write_graph(), "--quick", "--json")
+
+    def test_wrong_command_lines(self) -> None:
+        self.assert_fails(2, "--budget", "tune", "g.json", "--budget", "-1")
+        self.assert_fails(2, "--budget", "tune", "g.json", "--budget", "soon")
+        self.assert_fails(1, "nothing to do", "tune")
+        self.assert_fails(1, "cannot open none.json", "tune", "none.json")
+
+    def test_records_travel(self) -> None:
+        line = json.dumps(self.RECORD, separators=(",", ":"), sort_keys=True) + "\n"
+        (self.folder / "there.jsonl").write_text(line)
+        self.assertEqual(self.text("tune", "--import", "there.jsonl"), "there.jsonl: 1 of 1 records are new here\n")
+        self.assertEqual(self.text("tune", "--import", "there.jsonl"), "there.jsonl: 0 of 1 records are new here\n")
+        self.assertEqual(self.text("tune", "--export", "here.jsonl"), "here.jsonl: 1 records\n")
+        self.assertEqual((self.folder / "here.jsonl").read_text(), line)
+
+    def test_records_that_are_none(self) -> None:
+        (self.folder / "bad.jsonl").write_text("{}\n")
+        self.assert_fails(1, "line 1 is no object with problem, config and result", "tune", "--import", "bad.jsonl")
+        self.assert_fails(1, "cannot open none.jsonl", "tune", "--import", "none.jsonl")
 
 
 class PlanAndCompile(Command):

@@ -18,6 +18,7 @@ namespace stof::command {
 void add_run(CLI::App& stof);
 void add_plan(CLI::App& stof);
 void add_compile(CLI::App& stof);
+void add_tune(CLI::App& stof);
 void add_mask(CLI::App& stof);
 void add_render(CLI::App& stof);
 void add_template(CLI::App& stof);
