@@ -65,6 +65,7 @@ ordered_json to_json(const LaunchDescription& launch) {
           {"registers", launch.registers},
           {"spill_bytes", launch.spill_bytes},
           {"programmatic", launch.is_programmatic},
+          {"predicted_us", launch.predicted_us},
           {"measured_us", or_null(launch.measured_us)},
           {"options", launch.options}};
 }

@@ -35,6 +35,7 @@ LaunchDescription describe_launch(const GpuCode& code, const kernel::LaunchRecor
           .registers = resources.registers,
           .spill_bytes = resources.spill_store_bytes,
           .is_programmatic = launch.is_programmatic,
+          .predicted_us = 0,
           .measured_us = {},
           .options = {}};
 }
@@ -134,6 +135,7 @@ PlanDescription GpuPlan::describe(const DimValues& dims) const {
   for (std::size_t i = 0; i < code->program.launches.size(); ++i) {
     description.launches.push_back(describe_launch(*code, code->program.launches[i]));
     description.launches.back().measured_us = measured(*code, i);
+    description.launches.back().predicted_us = code->options[i].front().time.total_us();
     for (const fusion::Option& option : code->options[i]) {
       description.launches.back().options.push_back(option.text());
     }

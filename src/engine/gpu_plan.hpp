@@ -24,6 +24,7 @@ struct LaunchDescription {
   std::int64_t registers = 0;  // a thread
   std::int64_t spill_bytes = 0;
   bool is_programmatic = false;
+  double predicted_us = 0;            // by the cost model
   std::optional<double> measured_us;  // by tuning: alone, on data that no cache holds
   std::vector<std::string> options;   // with predicted times: what runs, then what was not chosen
 };

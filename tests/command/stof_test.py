@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree as ElementTree
 import zlib
 from pathlib import Path
 
@@ -87,7 +88,7 @@ class Usage(Command):
     def test_help_of_every_subcommand(self) -> None:
         overview = self.text("--help")
         self.assertIn("Exit codes:", overview)
-        for name in ["run", "plan", "compile", "tune", "mask", "render", "template", "cache", "devices", "bench"]:
+        for name in ["run", "plan", "compile", "tune", "mask", "render", "template", "cache", "devices", "model", "bench"]:
             self.assertIn(name, overview)
             self.assertIn("Examples:", self.text(*(["bench", "model"] if name == "bench" else [name]), "--help"))
 
@@ -210,6 +211,14 @@ class PlanAndCompile(Command):
         self.assertTrue(plan["launches"][0]["template"].startswith("matmul/"))
         self.assertIn(plan["launches"][0]["template"], self.text("plan", graph, "--target", "sm_90a", "--dim", "rows=5"))
 
+        self.text("plan", graph, "--target", "sm_90a", "--dim", "rows=5", "--svg", "plan.svg")
+        picture = ElementTree.parse(self.folder / "plan.svg").getroot()
+        words = [text.text for text in picture.iter("{http://www.w3.org/2000/svg}text")]
+        self.assertIn(plan["launches"][0]["template"], words)
+        self.assertIn(f"{plan['launches'][0]['predicted_us']:.1f} us", words)
+        self.assert_fails(1, "the reference backend launches no kernels", "plan", graph, "--backend", "reference", "--svg", "none.svg")
+        self.assertFalse((self.folder / "none.svg").exists())
+
         (self.folder / "file").write_text("")
         self.assert_fails(1, "file does not keep what was compiled", *compile, "--cache-dir", "file")
         self.assert_fails(1, "--target is empty", "compile", graph, "--target", "")
@@ -328,6 +337,17 @@ class Bench(Command):
         self.assertLessEqual(timed["least_ms"], timed["median_ms"])
         self.assertLessEqual(timed["median_ms"], timed["most_ms"])
         self.assertRegex(self.text("bench", "model", *arguments), r"^vit-base \(1, 5\), float16: \d+\.\d+ ms a run .* of 3\)\nbuilt in ")
+
+    def test_a_model_is_written(self) -> None:
+        model = ("model", "vit-base", "--layers", 1, "--seq", 5, "--batch", 2)
+        self.text(*model, "--output", "vit.json")
+        self.assertEqual(json.loads(self.text(*model)), json.loads((self.folder / "vit.json").read_text()))
+        plan = json.loads(self.text("plan", "vit.json", "--backend", "reference", "--json"))
+        self.assertEqual(plan["inputs"], [{"name": "pixels", "dtype": "float16", "shape": [2, 3, 32, 32]}])
+        masked = ("model", "gpt2", "--layers", 1, "--seq", 8, "--mask", "documents(0, 3, 8)", "--output", "gpt2.json")
+        self.assert_fails(1, "the mask has data, and --data says", *masked)
+        self.text(*masked, "--data", "gpt2.safetensors")
+        self.assertIn("attention", self.text("plan", "gpt2.json", "--data", "gpt2.safetensors", "--backend", "reference"))
 
     def test_bad_models(self) -> None:
         bench = ("bench", "model", "--backend", "reference")

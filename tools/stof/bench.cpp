@@ -1,4 +1,4 @@
-// stof bench: how fast a model runs.
+// stof model and stof bench: models of full size as graphs, and how fast they run.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -12,8 +12,10 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "base/files.hpp"
 #include "command.hpp"
 #include "cuda/stream.hpp"
+#include "io/safetensors_writer.hpp"
 #include "mask/parse.hpp"
 #include "models/zoo.hpp"
 
@@ -29,12 +31,71 @@ constexpr const char* kBenchExamples = R"(Examples:
 Weights are random, of the model's own size; `--weights` takes real ones, by their names in Hugging
 Face. Times are of single runs, one after the other, by events on a GPU.)";
 
+constexpr const char* kModelExamples = R"(Examples:
+  stof model bert-base --batch 8 --seq 512 --output bert.json
+  stof model gpt2 --mask 'sliding_window(64, 0)' --layers 2 > gpt2.json
+  stof model llama-7b --layers 4 --seq 2048 --output llama.json && stof tune llama.json
+
+Weights and inputs have the names of Hugging Face. A mask such as documents(0, 300) has data, which
+goes to a file of its own.)";
+
+// A model by its name and size.
+struct ModelChoice {
+  std::string name;
+  models::Size size;
+  std::string mask_text;
+  std::string dtype = "float16";
+
+  void add_to(CLI::App& app) {
+    app.add_option("MODEL", name, fmt::format("One of {}", fmt::join(models::kNames, ", ")))
+        ->required();
+    app.add_option("--batch", size.batch, "Sequences")->capture_default_str();
+    app.add_option("--seq", size.sequence, "Tokens of each")->capture_default_str();
+    app.add_option("--layers", size.layers, "Of the model; 0: all")->capture_default_str();
+    app.add_option("--mask", mask_text, "Of every attention, as `stof mask` takes it")
+        ->type_name("MASK");
+    app.add_option("--dtype", dtype, "Of weights and values")->capture_default_str();
+  }
+
+  Mask mask() const { return mask_text.empty() ? Mask() : mask::parse_mask(mask_text); }
+
+  Graph graph() const {
+    const std::optional<DType> type = dtype_from_name(dtype);
+    if (!type || !is_floating(*type)) {
+      throw GraphError(fmt::format("--dtype '{}' is no float type", dtype));
+    }
+    return models::by_name(name, size, *type, mask());
+  }
+};
+
+struct ModelOptions {
+  ModelChoice model;
+  std::string output;
+  std::string data;
+};
+
+void write_model(const ModelOptions& options) {
+  Graph::Saved saved = options.model.graph().to_json();
+  if (!saved.data.empty() && options.data.empty()) {
+    throw GraphError("model: the mask has data, and --data says in which file to write it");
+  }
+  if (!saved.data.empty()) {
+    std::vector<NamedTensor> tensors;
+    for (auto& [digest, tensor] : saved.data) {
+      tensors.push_back({digest, tensor.view()});
+    }
+    io::write_safetensors(options.data, tensors);
+  }
+  if (options.output.empty()) {
+    print(saved.json);
+  } else {
+    base::write_file_atomically(options.output, saved.json);
+  }
+}
+
 struct BenchOptions {
   EngineChoice engine;
-  std::string model;
-  models::Size size;
-  std::string mask;
-  std::string dtype = "float16";
+  ModelChoice model;
   std::string weights;
   int runs = 20;
   bool is_json = false;
@@ -102,13 +163,9 @@ std::vector<double> time_runs(Execution& execution, Backend backend, int runs) {
 }
 
 void bench_model(const BenchOptions& options) {
-  const std::optional<DType> dtype = dtype_from_name(options.dtype);
-  if (!dtype || !is_floating(*dtype)) {
-    throw GraphError(fmt::format("--dtype '{}' is no float type", options.dtype));
-  }
-  const Mask mask = options.mask.empty() ? Mask() : mask::parse_mask(options.mask);
+  const ModelChoice& model = options.model;
   const Engine engine(options.engine.options());
-  const Graph graph = models::by_name(options.model, options.size, *dtype, mask);
+  const Graph graph = model.graph();
 
   const Clock::time_point start = Clock::now();
   const Plan plan = engine.build(graph);
@@ -128,11 +185,11 @@ void bench_model(const BenchOptions& options) {
   const double median_ms = times[times.size() / 2];
   if (options.is_json) {
     print(
-        nlohmann::ordered_json({{"model", options.model},
-                                {"batch", options.size.batch},
-                                {"sequence", options.size.sequence},
-                                {"dtype", options.dtype},
-                                {"mask", mask.text()},
+        nlohmann::ordered_json({{"model", model.name},
+                                {"batch", model.size.batch},
+                                {"sequence", model.size.sequence},
+                                {"dtype", model.dtype},
+                                {"mask", model.mask().text()},
                                 {"backend", engine.backend() == Backend::Gpu ? "gpu" : "reference"},
                                 {"median_ms", median_ms},
                                 {"least_ms", times.front()},
@@ -144,27 +201,31 @@ void bench_model(const BenchOptions& options) {
     return;
   }
   print(fmt::format("{} ({}, {}), {}: {:.3f} ms a run (least {:.3f}, most {:.3f}, of {})",
-                    options.model, options.size.batch, options.size.sequence, options.dtype,
-                    median_ms, times.front(), times.back(), times.size()));
+                    model.name, model.size.batch, model.size.sequence, model.dtype, median_ms,
+                    times.front(), times.back(), times.size()));
   print(fmt::format("built in {:.0f} ms, workspace {} bytes", build_ms, plan.workspace_bytes()));
 }
 
 }  // namespace
+
+void add_model(CLI::App& stof) {
+  auto options = std::make_shared<ModelOptions>();
+  CLI::App* app = stof.add_subcommand("model", "Write the graph of a model of full size");
+  options->model.add_to(*app);
+  app->add_option("--output", options->output, "Where to; stdout without it")
+      ->type_name("FILE.json");
+  app->add_option("--data", options->data, "Where the data of the mask goes, if it has any")
+      ->type_name("FILE.safetensors");
+  app->footer(kModelExamples);
+  app->callback([options] { write_model(*options); });
+}
 
 void add_bench(CLI::App& stof) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App* bench = stof.add_subcommand("bench", "Time what runs");
   bench->require_subcommand(1);
   CLI::App* app = bench->add_subcommand("model", "A model of full size, with random weights");
-  app->add_option("MODEL", options->model,
-                  fmt::format("One of {}", fmt::join(models::kNames, ", ")))
-      ->required();
-  app->add_option("--batch", options->size.batch, "Sequences")->capture_default_str();
-  app->add_option("--seq", options->size.sequence, "Tokens of each")->capture_default_str();
-  app->add_option("--layers", options->size.layers, "Of the model; 0: all")->capture_default_str();
-  app->add_option("--mask", options->mask, "Of every attention, as `stof mask` takes it")
-      ->type_name("MASK");
-  app->add_option("--dtype", options->dtype, "Of weights and values")->capture_default_str();
+  options->model.add_to(*app);
   app->add_option("--weights", options->weights, "Real weights, by name")
       ->type_name("FILE.safetensors");
   app->add_option("--runs", options->runs, "How often it is timed")

@@ -23,6 +23,7 @@ void add_mask(CLI::App& stof);
 void add_render(CLI::App& stof);
 void add_template(CLI::App& stof);
 void add_cache(CLI::App& stof);
+void add_model(CLI::App& stof);
 void add_bench(CLI::App& stof);
 void add_devices(CLI::App& stof);
 void add_completion(CLI::App& stof);

@@ -71,6 +71,7 @@ int main(int argc, char** argv) {
   stof::command::add_render(stof);
   stof::command::add_template(stof);
   stof::command::add_cache(stof);
+  stof::command::add_model(stof);
   stof::command::add_bench(stof);
   stof::command::add_devices(stof);
   stof::command::add_completion(stof);
