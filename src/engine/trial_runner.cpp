@@ -148,6 +148,7 @@ std::vector<Outcome> TrialRunner::measure(std::span<const Trial> trials) {
     race(problem, of_problem);
   }
   std::vector<Outcome> outcomes;
+  outcomes.reserve(candidates.size());
   for (Candidate& candidate : candidates) {
     outcomes.push_back(std::move(candidate.outcome));
   }

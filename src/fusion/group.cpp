@@ -68,7 +68,7 @@ class Grouper {
                                    graph::name(at(op).kind),
                                    graph::value_at(ir_, at(op).outputs[0]).name));
     }
-    Group group = *std::move(largest);
+    Group group = std::move(*largest);
     place(group);
     for (auto longer = finder_.longer(group, is_free_);
          longer && would_be_acyclic(longer->operators); longer = finder_.longer(group, is_free_)) {
