@@ -21,6 +21,11 @@ using graph::Ir;
 using graph::OpClass;
 using graph::OpKind;
 
+// Every tensor that a chain reads takes registers: with twice as many, kernels spill. Products have
+// few to spare.
+constexpr std::size_t kMostOperands = 16;
+constexpr std::size_t kMostOperandsOfProducts = 4;
+
 class Grouper {
  public:
   Grouper(const Ir& ir, const TemplateLibrary& templates)
@@ -164,9 +169,11 @@ class Grouper {
     if (group.chain.value < 0) {
       return;
     }
+    const bool is_product = at(group.operators.front()).kind == OpKind::MatMul;
+    const std::size_t most_operands = is_product ? kMostOperandsOfProducts : kMostOperands;
     Chain longer = group.chain;
     while (grow(longer, ir_, readers_, is_free_)) {
-      if (!is_epilogue(group, longer)) {
+      if (other_operands(longer).size() > most_operands || !is_epilogue(group, longer)) {
         return;
       }
       std::vector<int> operators = group.operators;
