@@ -26,13 +26,23 @@ enum class JitMode : std::uint8_t {
   ReadOnly,  // yes, but they are not written to the disk
 };
 
+// How much building tries with a stopwatch, on the GPU that will run the plan. What was found
+// before for the same graph and GPU is used whatever is asked for, as far as its kernels are the
+// same.
+enum class Tuning : std::uint8_t {
+  None,   // nothing: the cost model chooses
+  Quick,  // how operators are fused, with a few settings of each kernel
+  Full,   // that, then the settings of the kernels
+};
+
 // A step of the engine, for people who wait for it.
 struct Event {
-  // "fallback", "lower", "cache", "wait", "compile" (which begins), "compiled"
+  // "fallback", "lower", "cache", "wait", "compile" (which begins), "compiled", "tune"
   std::string stage;
   std::string name;         // of the graph or the template
   double milliseconds = 0;  // that it took; 0 where it has not ended or is none
   std::string detail;       // "registers 168, spills 0 bytes"
+  double done = 0;          // share of what "tune" may take at most that is done, 1 at the end
 };
 
 // One line on stderr, for EngineOptions::on_event.
@@ -55,6 +65,13 @@ struct EngineOptions {
   // Where kernels are kept. Nothing: where the environment says; an empty path: in memory alone.
   std::optional<std::filesystem::path> cache_dir = {};
   JitMode jit = JitMode::On;
+
+  // Of Engine::build, for the largest dims where they are symbolic; needs Backend::Gpu or Auto, and
+  // a GPU.
+  Tuning tuning = Tuning::None;
+  double tuning_seconds = 0;  // that it may take, but for a batch of trials; 0: 10 quick, 60 full
+  // Ends tuning early: what is best by then is used.
+  std::stop_token tuning_stop = {};
 
   // Called from any thread, one call at a time; it must not build or bind, which would wait for the
   // call to end. What it throws ends the build.

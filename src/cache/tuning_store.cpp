@@ -71,21 +71,27 @@ fs::path TuningStore::path_of(const TuningRecord& record) const {
   return folder_of(name_of(record.problem)) / (name_of(record.config) + ".json");
 }
 
+TuningStore::ByConfig TuningStore::read_folder(const fs::path& folder) {
+  ByConfig found;
+  std::error_code ignored;
+  for (fs::directory_iterator i(folder, ignored); i != fs::directory_iterator();
+       i.increment(ignored)) {
+    if (i->path().extension() != ".json") {
+      continue;  // a file that somebody is writing
+    }
+    if (std::optional<TuningRecord> record = read(i->path())) {
+      found[i->path().filename().string()] = *std::move(record);
+    }
+  }
+  return found;
+}
+
 std::vector<TuningRecord> TuningStore::find(const json& problem) {
   const std::string problem_name = name_of(problem);
   ByConfig found;
   if (folder_) {
-    std::error_code ignored;
-    for (fs::directory_iterator i(folder_of(problem_name), ignored); i != fs::directory_iterator();
-         i.increment(ignored)) {
-      if (i->path().extension() != ".json") {
-        continue;  // a file that somebody is writing
-      }
-      std::optional<TuningRecord> record = read(i->path());
-      if (record && record->problem == problem) {
-        found[i->path().filename().string()] = *std::move(record);
-      }
-    }
+    found = read_folder(folder_of(problem_name));
+    std::erase_if(found, [&](const auto& item) { return item.second.problem != problem; });
   }
   const std::lock_guard lock(mutex_);
   if (const auto unwritten = unwritten_.find(problem_name); unwritten != unwritten_.end()) {
@@ -99,6 +105,52 @@ std::vector<TuningRecord> TuningStore::find(const json& problem) {
   records.reserve(found.size());
   for (auto& [name, record] : found) {
     records.push_back(std::move(record));
+  }
+  return records;
+}
+
+std::optional<TuningRecord> TuningStore::find(const json& problem, const json& config) {
+  const std::string name = name_of(config) + ".json";
+  const std::string problem_name = name_of(problem);
+  std::optional<TuningRecord> record;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto unwritten = unwritten_.find(problem_name);
+    if (unwritten != unwritten_.end() && unwritten->second.contains(name)) {
+      record = unwritten->second.at(name);
+    }
+  }
+  if (!record && folder_) {
+    record = read(folder_of(problem_name) / name);
+  }
+  return record && record->problem == problem && record->config == config ? record : std::nullopt;
+}
+
+std::vector<TuningRecord> TuningStore::all() {
+  std::map<std::string, ByConfig> found;
+  if (folder_) {
+    std::error_code ignored;
+    for (fs::directory_iterator i(*folder_ / "tuning", ignored); i != fs::directory_iterator();
+         i.increment(ignored)) {
+      for (fs::directory_iterator j(i->path(), ignored); j != fs::directory_iterator();
+           j.increment(ignored)) {
+        found[j->path().filename().string()] = read_folder(j->path());
+      }
+    }
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [problem, by_config] : unwritten_) {
+      for (const auto& [name, record] : by_config) {
+        found[problem][name] = record;
+      }
+    }
+  }
+  std::vector<TuningRecord> records;
+  for (auto& [problem, by_config] : found) {
+    for (auto& [name, record] : by_config) {
+      records.push_back(std::move(record));
+    }
   }
   return records;
 }

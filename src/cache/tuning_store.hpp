@@ -33,6 +33,10 @@ class TuningStore {
   // Every record of a problem, in an order that depends on the configs alone. Never throws for what
   // lies on the disk: a file that is not what its name says is set aside.
   std::vector<TuningRecord> find(const nlohmann::json& problem);
+  // The one of this config.
+  std::optional<TuningRecord> find(const nlohmann::json& problem, const nlohmann::json& config);
+  // Those of all problems.
+  std::vector<TuningRecord> all();
   // Replaces the record of the same problem and config.
   void add(const TuningRecord& record);
 
@@ -42,6 +46,8 @@ class TuningStore {
   using ByConfig = std::map<std::string, TuningRecord>;  // by the name of the file
 
   std::filesystem::path folder_of(const std::string& problem_name) const;
+  // The records in a folder, by the names of their files.
+  ByConfig read_folder(const std::filesystem::path& folder);
   std::optional<TuningRecord> read(const std::filesystem::path& path);
   bool write(const TuningRecord& record);
 

@@ -1,5 +1,8 @@
 #include "engine/explain.hpp"
 
+#include <array>
+#include <optional>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -24,6 +27,33 @@ ordered_json to_json(const std::vector<TensorInfo>& tensors) {
   return list;
 }
 
+ordered_json or_null(const std::optional<double>& number) {
+  return number ? ordered_json(*number) : ordered_json(nullptr);
+}
+
+ordered_json to_json(const Tuned& tuned) {
+  constexpr std::array kLevels = {"stopped", "quick", "full"};
+  ordered_json segments = ordered_json::array();
+  for (const TunedSegment& segment : tuned.segments) {
+    segments.push_back({{"computes", segment.label},
+                        {"count", segment.count},
+                        {"kernel", segment.setting.kernel},
+                        {"parameters", segment.setting.config},
+                        {"predicted_us", segment.setting.predicted_us},
+                        {"before_us", or_null(segment.before_us)},
+                        {"time_us", or_null(segment.time_us)}});
+  }
+  return {{"level", kLevels.at(static_cast<std::size_t>(tuned.level))},
+          {"before_us", or_null(tuned.before_us)},
+          {"time_us", or_null(tuned.time_us)},
+          {"timed", tuned.timed},
+          {"recalled", tuned.recalled},
+          {"failed", tuned.failed},
+          {"seconds", tuned.seconds},
+          {"ended", tuned.ended},
+          {"segments", segments}};
+}
+
 ordered_json to_json(const LaunchDescription& launch) {
   return {{"computes", launch.label},
           {"template", launch.file},
@@ -35,6 +65,8 @@ ordered_json to_json(const LaunchDescription& launch) {
           {"registers", launch.registers},
           {"spill_bytes", launch.spill_bytes},
           {"programmatic", launch.is_programmatic},
+          {"predicted_us", launch.predicted_us},
+          {"measured_us", or_null(launch.measured_us)},
           {"options", launch.options}};
 }
 
@@ -53,6 +85,7 @@ void add_gpu(ordered_json& json, const PlanDescription& description) {
   json["workspace_bytes"] = description.workspace_bytes;
   json["kernels"] = description.kernel_count;
   json["scheme"] = description.scheme;
+  json["tuned"] = description.tuned ? to_json(*description.tuned) : ordered_json(nullptr);
   json["layouts"] = ordered_json::array();
   for (const LayoutDescription& layout : description.layouts) {
     json["layouts"].push_back(to_json(layout));
@@ -61,6 +94,14 @@ void add_gpu(ordered_json& json, const PlanDescription& description) {
   for (const LaunchDescription& launch : description.launches) {
     json["launches"].push_back(to_json(launch));
   }
+}
+
+std::string tuned_text(const Tuned& tuned) {
+  const auto time = [](const std::optional<double>& time_us) {
+    return time_us ? fmt::format("{:.1f} us", *time_us) : std::string("not timed");
+  };
+  return fmt::format("tuned: segments {} before, {} after, {} trials\n", time(tuned.before_us),
+                     time(tuned.time_us), tuned.timed + tuned.recalled);
 }
 
 }  // namespace
@@ -75,6 +116,9 @@ std::string explain_text(const PlanDescription& description) {
   }
   if (!description.scheme.empty()) {
     text += fmt::format("fusion scheme {}\n", description.scheme);
+  }
+  if (description.tuned) {
+    text += tuned_text(*description.tuned);
   }
   for (const LayoutDescription& layout : description.layouts) {
     text +=
@@ -91,6 +135,9 @@ std::string explain_text(const PlanDescription& description) {
         launch.label, launch.file, fmt::join(launch.grid, "x"), fmt::join(launch.block, "x"),
         fmt::join(launch.cluster, "x"), launch.static_shared_bytes, launch.dynamic_shared_bytes,
         launch.registers, launch.spill_bytes, launch.is_programmatic ? ", programmatic" : "");
+    if (launch.measured_us) {
+      text += fmt::format("  measured {:.2f} us\n", *launch.measured_us);
+    }
     const char* word = "predicted";
     for (const std::string& option : launch.options) {
       text += fmt::format("  {} {}\n", word, option);

@@ -95,6 +95,24 @@ cache::CacheOptions cache_options(const EngineOptions& options) {
   return result;
 }
 
+// Throws GraphError where tuning is asked for and cannot be.
+void check_tuning(const EngineOptions& options) {
+  if (options.tuning == Tuning::None) {
+    return;
+  }
+  if (!options.target.empty()) {
+    throw GraphError("engine: tuning times kernels on a GPU, and target " + options.target +
+                     " builds without one");
+  }
+  if (options.jit == JitMode::Off) {
+    throw GraphError("engine: tuning compiles kernels, which JitMode::Off forbids");
+  }
+  if (!(options.tuning_seconds >= 0)) {
+    throw GraphError(
+        fmt::format("engine: tuning_seconds is {}, the least is 0", options.tuning_seconds));
+  }
+}
+
 // An event of the jit in words; its template is known.
 struct Wording {
   Event event;
@@ -135,26 +153,59 @@ GpuBackend::GpuBackend(const EngineOptions& options)
       profile_(find_profile(options)),
       on_event_(options.on_event),
       stop_(options.stop_token),
+      tuning_({.level = options.tuning,
+               .seconds = options.tuning_seconds,
+               .stop = options.tuning_stop}),
       renderer_(open_templates(options)),
       templates_(fusion::read_templates(renderer_.store().texts())),
       cache_(cache_options(options)),
       jit_(cache_, compiler_,
            {.may_compile = options.jit != JitMode::Off,
             .on_event = [this](const jit::Event& event) { report(event); }}),
-      template_jit_(cache_, compiler_, renderer_, jit_) {}
+      template_jit_(cache_, compiler_, renderer_, jit_),
+      tuner_({.device = device_,
+              .profile = &profile_,
+              .templates = &templates_,
+              .templates_digest = renderer_.store().digest(),
+              .jit = &template_jit_,
+              .compiler =
+                  [this] {
+                    return compiler_
+                        .inputs({.source = {}, .target = base::parse_gpu_target(profile_.target)})
+                        .compiler;
+                  },
+              .store = &cache_.tuning(),
+              .build_layout = layout_builder(),
+              .report = [this](const Event& event) { report(event); }}) {
+  check_tuning(options);
+}
 
-GpuCode GpuBackend::compile(const graph::Ir& ir) const {
-  if (stop_.stop_requested()) {
-    throw CancelledError("build: cancelled");
-  }
-  const auto start = std::chrono::steady_clock::now();
-  fusion::BuildLayout build_layout;
+fusion::BuildLayout GpuBackend::layout_builder() const {
   if (device_) {
-    build_layout = [device = *device_](const Mask& mask, const mask::Extent& extent) {
+    return [device = *device_](const Mask& mask, const mask::Extent& extent) {
       return engine::build_layout(device, mask, extent);
     };
   }
-  fusion::Lowered lowered = fusion::lower(ir, templates_, profile_, build_layout);
+  return
+      [](const Mask& mask, const mask::Extent& extent) { return mask::build_layout(mask, extent); };
+}
+
+std::optional<Tuned> GpuBackend::tune(const graph::Ir& ir, bool may_tune) const {
+  std::optional<Tuned> known = tuner_.find(ir);
+  if (!may_tune || tuning_.level == Tuning::None || (known && known->level >= tuning_.level)) {
+    return known;
+  }
+  return tuner_.tune(ir, tuning_);
+}
+
+GpuCode GpuBackend::compile(const graph::Ir& ir, bool may_tune) const {
+  if (stop_.stop_requested()) {
+    throw CancelledError("build: cancelled");
+  }
+  std::optional<Tuned> tuned = tune(ir, may_tune);
+  const auto start = std::chrono::steady_clock::now();
+  fusion::Lowered lowered = fusion::lower(ir, templates_, profile_, layout_builder(),
+                                          tuned ? tuned->decisions() : fusion::Decisions());
   const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
   report({.stage = "lower",
           .name = ir.name,
@@ -165,6 +216,8 @@ GpuCode GpuBackend::compile(const graph::Ir& ir) const {
   code.program = std::move(lowered.program);
   code.workspace_bytes = execute::lay_out_arena(code.program).size_bytes;
   code.options = std::move(lowered.options);
+  code.origins = std::move(lowered.origins);
+  code.tuned = std::move(tuned);
   code.scheme = std::move(lowered.scheme);
   for (const kernel::KernelSpec& spec : lowered.specs) {
     code.templates.push_back(spec.file);
@@ -203,6 +256,9 @@ std::shared_ptr<const GpuBackend> open_backend(const EngineOptions& options) {
   if (options.backend == Backend::Reference) {
     if (!options.target.empty()) {
       throw GraphError("engine: target " + options.target + " is for Backend::Gpu");
+    }
+    if (options.tuning != Tuning::None) {
+      throw GraphError("engine: tuning times kernels on a GPU, which Backend::Reference has not");
     }
     return nullptr;
   }

@@ -13,6 +13,7 @@
 #include "base/device_profile.hpp"
 #include "cache/cache.hpp"
 #include "compile/nvrtc_compiler.hpp"
+#include "engine/tuner.hpp"
 #include "fusion/lower.hpp"
 #include "graph/ir.hpp"
 #include "jit/jit.hpp"
@@ -29,7 +30,9 @@ struct GpuCode {
   std::vector<jit::Kernel> kernels;
   std::int64_t workspace_bytes = 0;
   std::vector<std::vector<fusion::Option>> options;  // see fusion::Lowered
+  std::vector<fusion::LaunchOrigin> origins;         // see fusion::Lowered
   std::optional<fusion::Scheme> scheme;
+  std::optional<Tuned> tuned;
 };
 
 // What the plans of one engine share: a GPU or a target, templates, cache and compiler. Safe to use
@@ -39,14 +42,17 @@ class GpuBackend {
   // Throws what Engine's constructor does.
   explicit GpuBackend(const EngineOptions& options);
 
-  // The pipeline behind normalise: lower, render, compile. Throws what Engine::build does.
-  GpuCode compile(const graph::Ir& ir) const;
+  // The pipeline behind normalise: tune, where the options ask for it and this does, lower, render,
+  // compile. Throws what Engine::build does.
+  GpuCode compile(const graph::Ir& ir, bool may_tune) const;
 
   const base::DeviceProfile& profile() const { return profile_; }
   // The index of the GPU. Throws GraphError, in the name of `call`, where this builds for a target.
   int device(std::string_view call) const;
 
  private:
+  fusion::BuildLayout layout_builder() const;
+  std::optional<Tuned> tune(const graph::Ir& ir, bool may_tune) const;
   void report(const Event& event) const;
   void report(const jit::Event& event) const;
 
@@ -54,6 +60,7 @@ class GpuBackend {
   base::DeviceProfile profile_;
   std::function<void(const Event&)> on_event_;
   std::stop_token stop_;
+  TuningRequest tuning_;
   mutable std::mutex event_mutex_;
   render::Renderer renderer_;
   fusion::TemplateLibrary templates_;
@@ -61,6 +68,7 @@ class GpuBackend {
   compile::NvrtcCompiler compiler_;
   jit::Jit jit_;
   jit::TemplateJit template_jit_;
+  Tuner tuner_;
 };
 
 // What EngineOptions::target is taken to be: the shipped profile that the options name, else the

@@ -35,7 +35,22 @@ LaunchDescription describe_launch(const GpuCode& code, const kernel::LaunchRecor
           .registers = resources.registers,
           .spill_bytes = resources.spill_store_bytes,
           .is_programmatic = launch.is_programmatic,
+          .predicted_us = 0,
+          .measured_us = {},
           .options = {}};
+}
+
+// What tuning measured of what a launch runs.
+std::optional<double> measured(const GpuCode& code, std::size_t launch) {
+  if (code.tuned && code.origins[launch].refusal.empty()) {
+    const std::string problem = fusion::problem_key(code.origins[launch].problem);
+    for (const TunedSegment& segment : code.tuned->segments) {
+      if (segment.problem == problem) {
+        return segment.time_us;
+      }
+    }
+  }
+  return std::nullopt;
 }
 
 LayoutDescription describe_layout(const GpuCode& code, const kernel::LayoutBuild& build) {
@@ -50,7 +65,7 @@ LayoutDescription describe_layout(const GpuCode& code, const kernel::LayoutBuild
 
 GpuPlan::GpuPlan(std::shared_ptr<const GpuBackend> backend, graph::Ir primitive)
     : backend_(std::move(backend)), primitive_(std::move(primitive)) {
-  code(largest_dims());
+  code(largest_dims(), /*may_tune=*/true);
 }
 
 DimValues GpuPlan::largest_dims() const {
@@ -61,22 +76,22 @@ DimValues GpuPlan::largest_dims() const {
   return dims;
 }
 
-GpuPlan::Variant& GpuPlan::variant(const DimValues& dims) const {
+GpuPlan::Variant& GpuPlan::variant(const DimValues& dims, bool may_tune) const {
   const auto found = variants_.find(dims);
   if (found != variants_.end()) {
     return found->second;
   }
-  auto code =
-      std::make_shared<const GpuCode>(backend_->compile(graph::bind_dims(primitive_, dims)));
+  auto code = std::make_shared<const GpuCode>(
+      backend_->compile(graph::bind_dims(primitive_, dims), may_tune));
   if (variants_.size() >= kMostVariants) {
     variants_.clear();
   }
   return variants_[dims] = {.code = std::move(code), .program = nullptr};
 }
 
-std::shared_ptr<const GpuCode> GpuPlan::code(const DimValues& dims) const {
+std::shared_ptr<const GpuCode> GpuPlan::code(const DimValues& dims, bool may_tune) const {
   const std::lock_guard lock(mutex_);
-  return variant(dims).code;
+  return variant(dims, may_tune).code;
 }
 
 std::shared_ptr<const DeviceProgram> GpuPlan::load(const DimValues& dims) const {
@@ -106,6 +121,7 @@ PlanDescription GpuPlan::describe(const DimValues& dims) const {
                                  .kernel_count = static_cast<std::int64_t>(code->kernels.size()),
                                  .workspace_bytes = code->workspace_bytes,
                                  .scheme = {},
+                                 .tuned = code->tuned,
                                  .layouts = {},
                                  .launches = {}};
   for (const kernel::LayoutBuild& build : code->program.layouts) {
@@ -118,6 +134,8 @@ PlanDescription GpuPlan::describe(const DimValues& dims) const {
   }
   for (std::size_t i = 0; i < code->program.launches.size(); ++i) {
     description.launches.push_back(describe_launch(*code, code->program.launches[i]));
+    description.launches.back().measured_us = measured(*code, i);
+    description.launches.back().predicted_us = code->options[i].front().time.total_us();
     for (const fusion::Option& option : code->options[i]) {
       description.launches.back().options.push_back(option.text());
     }

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,9 @@ struct LaunchDescription {
   std::int64_t registers = 0;  // a thread
   std::int64_t spill_bytes = 0;
   bool is_programmatic = false;
-  std::vector<std::string> options;  // with predicted times: what runs, then what was not chosen
+  double predicted_us = 0;            // by the cost model
+  std::optional<double> measured_us;  // by tuning: alone, on data that no cache holds
+  std::vector<std::string> options;   // with predicted times: what runs, then what was not chosen
 };
 
 // A layout of a mask that is built on each run.
@@ -41,6 +44,7 @@ struct PlanDescription {
   std::int64_t kernel_count = 0;
   std::int64_t workspace_bytes = 0;
   std::string scheme;  // the code of the fusion scheme and what it is; empty where none says it
+  std::optional<Tuned> tuned;
   std::vector<LayoutDescription> layouts;
   std::vector<LaunchDescription> launches;
 };
@@ -49,7 +53,8 @@ struct PlanDescription {
 // Safe to use from several threads.
 class GpuPlan {
  public:
-  // Makes the code at the largest dims. Throws what Engine::build does.
+  // Makes the code at the largest dims, tuned where the engine's options ask for it. Throws what
+  // Engine::build does.
   GpuPlan(std::shared_ptr<const GpuBackend> backend, graph::Ir primitive);
 
   // The code loaded on the GPU. Throws what Engine::build does, and GraphError where there is none.
@@ -67,8 +72,9 @@ class GpuPlan {
     std::shared_ptr<const execute::DeviceProgram> program;  // null until it is loaded
   };
 
-  Variant& variant(const DimValues& dims) const;
-  std::shared_ptr<const GpuCode> code(const DimValues& dims) const;
+  Variant& variant(const DimValues& dims, bool may_tune = false) const;
+  // Made where it is not there; tuned then, where that is wished.
+  std::shared_ptr<const GpuCode> code(const DimValues& dims, bool may_tune = false) const;
   DimValues largest_dims() const;
 
   std::shared_ptr<const GpuBackend> backend_;  // shared with the engine and its other plans

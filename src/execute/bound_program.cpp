@@ -74,7 +74,7 @@ cuda::TensorMapSpec map_spec(const TensorMap& map, void* data) {
 }  // namespace
 
 BoundProgram::BoundProgram(std::shared_ptr<const DeviceProgram> program, const Pointers& pointers,
-                           void* workspace)
+                           void* workspace, bool has_graph)
     : program_(std::move(program)),
       workspace_(static_cast<std::byte*>(workspace)),
       tensors_({std::vector<void*>(pointers.inputs.begin(), pointers.inputs.end()),
@@ -85,7 +85,7 @@ BoundProgram::BoundProgram(std::shared_ptr<const DeviceProgram> program, const P
   make_layouts();
   make_slots();
   make_launches();
-  if (!launches_.empty()) {
+  if (has_graph && !launches_.empty()) {
     graph_.emplace(launches_);
   }
 }

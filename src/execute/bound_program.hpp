@@ -30,9 +30,10 @@ struct Pointers {
 class BoundProgram {
  public:
   // `workspace` has program->arena().size_bytes, is aligned to kArenaAlignment and belongs to this
-  // program as long as it lives; null: it has its own.
+  // program as long as it lives; null: it has its own. Without a graph it is there for launches()
+  // alone.
   BoundProgram(std::shared_ptr<const DeviceProgram> program, const Pointers& pointers,
-               void* workspace = nullptr);
+               void* workspace = nullptr, bool has_graph = true);
 
   // Another pointer for an input, output or weight, from the next launch on. Only the launches that
   // take it are changed, and nothing is captured again.
@@ -49,6 +50,9 @@ class BoundProgram {
   void synchronize(cudaStream_t stream) const;
 
   const DeviceProgram& program() const { return *program_; }
+  // What a launch launches, in order, with layouts; for another graph around it. Valid until set()
+  // or the end of this.
+  std::span<const cuda::KernelLaunch> launches() const { return launches_; }
 
  private:
   // An argument that is a pointer into a tensor, or a map of it.

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "mask/bits.hpp"
 
@@ -43,6 +44,17 @@ bool is_allowed(const contract::TemplateContract& contract, contract::ContractSc
                 const KernelConfig& config) {
   scope.config = config;
   return contract::is_allowed(contract, scope);
+}
+
+// Whether there is one of its values for each parameter, and nothing else.
+bool has_parameters(const contract::TemplateContract& contract, const KernelConfig& config) {
+  return config.size() == contract.params.size() &&
+         std::all_of(contract.params.begin(), contract.params.end(), [&](const auto& parameter) {
+           const auto found = config.find(parameter.name);
+           return found != config.end() &&
+                  std::find(parameter.values.begin(), parameter.values.end(), found->second) !=
+                      parameter.values.end();
+         });
 }
 
 // The default, else the allowed setting nearest to it.
@@ -243,7 +255,70 @@ const Choice* Chooser::choose(const std::vector<Use>& uses, const Chain& chain, 
   for (auto& [use, option] : all) {
     choice.options.push_back(std::move(option));
   }
+  if (lists_all_) {
+    list_all(choice, uses, epilogue, mask);
+  }
   return &known_.emplace(key, std::move(choice)).first->second;
+}
+
+Choice Chooser::forced(const Setting& setting, const Choice& choice, const std::vector<Use>& uses,
+                       const Chain& chain, const graph::Ir& ir, const AttentionMask* mask,
+                       std::string& refusal) {
+  const auto use = std::find_if(uses.begin(), uses.end(), [&](const Use& one) {
+    return one.kernel->contract.name == setting.kernel;
+  });
+  if (use == uses.end()) {
+    refusal = setting.kernel + " does not take the problem";
+    return choice;
+  }
+  const contract::TemplateContract& contract = use->kernel->contract;
+  contract::ContractScope scope = use->scope;
+  if (!has_parameters(contract, setting.config) || !is_allowed(contract, scope, setting.config)) {
+    refusal =
+        fmt::format("{} does not allow {}", setting.kernel, nlohmann::json(setting.config).dump());
+    return choice;
+  }
+  const cost::Problem problem =
+      cost::make_problem(contract, scope, epilogue_of(*use, chain, ir), bytes_of_ports(*use));
+  Choice result{.use = static_cast<std::size_t>(use - uses.begin()),
+                .config = setting.config,
+                .options = {{.kernel = setting.kernel,
+                             .config = setting.config,
+                             .time = predict(problem, setting.config, mask)}}};
+  std::copy_if(choice.options.begin(), choice.options.end(), std::back_inserter(result.options),
+               [&](const Option& option) {
+                 return option.kernel != setting.kernel || option.config != setting.config;
+               });
+  return result;
+}
+
+void Chooser::list_all(Choice& choice, const std::vector<Use>& uses, const cost::Epilogue& epilogue,
+                       const AttentionMask* mask) {
+  std::vector<Option>& listed = choice.options;
+  for (const Use& use : uses) {
+    const contract::TemplateContract& contract = use.kernel->contract;
+    const cost::Problem problem =
+        cost::make_problem(contract, use.scope, epilogue, bytes_of_ports(use));
+    std::vector<KernelConfig> configs = contract::allowed_configs(contract, use.scope);
+    // The model says nothing of some parameters: near the default first.
+    std::stable_sort(configs.begin(), configs.end(), [&](const auto& a, const auto& b) {
+      return distance(contract, a) < distance(contract, b);
+    });
+    for (const KernelConfig& config : configs) {
+      const bool is_listed = std::any_of(listed.begin(), listed.end(), [&](const Option& option) {
+        return option.kernel == contract.name && option.config == config;
+      });
+      if (!is_listed) {
+        listed.push_back(
+            {.kernel = contract.name, .config = config, .time = predict(problem, config, mask)});
+      }
+    }
+  }
+  std::stable_sort(listed.begin() + 1, listed.end(),
+                   [](const Option& a, const Option& b) { return is_faster(a.time, b.time); });
+  if (listed.size() > kMostListed) {
+    listed.erase(listed.begin() + kMostListed, listed.end());
+  }
 }
 
 // The fastest few that are allowed.

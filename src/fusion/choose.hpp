@@ -9,6 +9,7 @@
 #include "cost/model.hpp"
 #include "fusion/attention.hpp"
 #include "fusion/chain.hpp"
+#include "fusion/decisions.hpp"
 #include "fusion/use.hpp"
 
 namespace stof::fusion {
@@ -27,17 +28,23 @@ struct Option {
   std::string text() const;
 };
 
+// A way to run a group, and what was not chosen.
 struct Choice {
   std::size_t use = 0;          // the one to take, by its place
   kernel::KernelConfig config;  // of it
   std::vector<Option> options;  // that one first, then others, the fastest first
 };
 
+// The most that a choice lists, the fastest by the model.
+inline constexpr std::size_t kMostListed = 256;
+
 // Chooses kernels and settings by the cost model, the same for equal problems, which are looked at
 // once.
 class Chooser {
  public:
-  explicit Chooser(const base::DeviceProfile& device) : model_(device) {}
+  // With `lists_all` a choice lists every setting of every template that is allowed.
+  explicit Chooser(const base::DeviceProfile& device, bool lists_all = false)
+      : model_(device), lists_all_(lists_all) {}
 
   // Of several ways to run a group the one that should take the least time. Of those that are as
   // good the template with more constraints, which is made for the case; for attention the first
@@ -47,6 +54,12 @@ class Chooser {
   // attention. What is returned lives as long as this object.
   const Choice* choose(const std::vector<Use>& uses, const Chain& chain, const graph::Ir& ir,
                        const AttentionMask* mask);
+
+  // `choice` of these uses, but for the setting that is taken. Where none of them takes it, that
+  // choice, and `refusal` says why.
+  Choice forced(const Setting& setting, const Choice& choice, const std::vector<Use>& uses,
+                const Chain& chain, const graph::Ir& ir, const AttentionMask* mask,
+                std::string& refusal);
 
  private:
   using TilesOfMask =
@@ -58,7 +71,12 @@ class Chooser {
                            const AttentionMask* mask);
   const cost::TileWork& tile_work(const AttentionMask& mask, std::int64_t tile_q);
 
+  // Puts what is allowed and not yet listed behind the one that is taken, by its time.
+  void list_all(Choice& choice, const std::vector<Use>& uses, const cost::Epilogue& epilogue,
+                const AttentionMask* mask);
+
   cost::Model model_;
+  bool lists_all_;
   TilesOfMask tile_work_;
   // By everything that a choice depends on: the arrays of the mask and all else.
   std::map<std::pair<std::shared_ptr<MaskArrays>, std::string>, Choice> known_;

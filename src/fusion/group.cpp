@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/check.hpp"
+#include "fusion/placement.hpp"
 #include "graph/op_info.hpp"
 #include "stof/error.hpp"
 
@@ -26,22 +27,23 @@ using graph::OpKind;
 constexpr std::size_t kMostOperands = 16;
 constexpr std::size_t kMostOperandsOfProducts = 4;
 
+// The greedy rule: what to take next, and whether all groups can still run one after another.
 class Grouper {
  public:
   Grouper(const Ir& ir, const TemplateLibrary& templates)
       : ir_(ir),
-        templates_(templates),
-        readers_(ir),
+        finder_(ir, templates),
         is_free_(ir.operators.size(), true),
         group_of_(ir.operators.size(), -1) {}
 
   std::vector<Group> run() {
     for (std::size_t op = 0; op < ir_.operators.size(); ++op) {
-      if (info(op).op_class == OpClass::View) {
+      if (is_view(ir_.operators[op])) {
         is_free_[op] = false;
       }
     }
-    for_each_free([&](int op) { return info(op).op_class == OpClass::ComputeIntensive; });
+    for_each_free(
+        [&](int op) { return graph::op_info(at(op).kind).op_class == OpClass::ComputeIntensive; });
     for_each_free(
         [&](int op) { return at(op).kind == OpKind::LayerNorm || at(op).kind == OpKind::RmsNorm; });
     for_each_free([&](int op) { return !is_elementwise(at(op).kind); });
@@ -51,7 +53,6 @@ class Grouper {
 
  private:
   const graph::Operator& at(int op) const { return ir_.operators[static_cast<std::size_t>(op)]; }
-  const graph::OpInfo& info(std::size_t op) const { return graph::op_info(ir_.operators[op].kind); }
 
   template <typename Predicate>
   void for_each_free(Predicate is_meant) {
@@ -63,99 +64,23 @@ class Grouper {
   }
 
   void add_group(int op) {
-    Group group = is_elementwise(at(op).kind) || at(op).kind == OpKind::Concat ? copy_group(op)
-                                                                               : pattern_group(op);
+    std::vector<Group> groups = finder_.groups_at(op, is_free_);
+    const auto largest = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
+      return would_be_acyclic(group.operators);
+    });
+    if (largest == groups.end()) {
+      throw GraphError(fmt::format("lower: no template has a pattern for {} ('{}')",
+                                   graph::name(at(op).kind),
+                                   graph::value_at(ir_, at(op).outputs[0]).name));
+    }
+    Group group = *std::move(largest);
     place(group);
-    if (at(op).kind != OpKind::Concat) {
-      grow_chain(group);
+    for (auto longer = finder_.longer(group, is_free_);
+         longer && would_be_acyclic(longer->operators); longer = finder_.longer(group, is_free_)) {
+      group = *std::move(longer);
+      place(group);
     }
     groups_.push_back(std::move(group));
-  }
-
-  // The value that an elementwise operator is about: its first operand that has the full shape.
-  Group copy_group(int op) const {
-    Group group{.operators = {op}, .candidates = copy_candidates(templates_), .chain = {}};
-    if (at(op).kind == OpKind::Concat) {
-      return group;
-    }
-    const Shape& shape = ir_.values[static_cast<std::size_t>(at(op).outputs[0])]->shape;
-    const auto full = std::find_if(at(op).inputs.begin(), at(op).inputs.end(), [&](int value) {
-      return ir_.values[static_cast<std::size_t>(value)]->shape == shape;
-    });
-    group.chain.value = full == at(op).inputs.end() ? at(op).inputs[0] : *full;
-    group.chain.statements = {{.op = op, .operands = at(op).inputs, .result = at(op).outputs[0]}};
-    return group;
-  }
-
-  Group pattern_group(int op) const {
-    Group group;
-    for (const KernelTemplate& kernel : templates_) {
-      for (Match& match : find_matches(kernel.contract, ir_, readers_, op, is_free_)) {
-        if (!has_shapes(kernel.contract, match) || !would_be_acyclic(match.operators)) {
-          continue;
-        }
-        // Of templates that do more at once, only they are asked.
-        const std::size_t most = group.operators.size();
-        if (match.operators.size() > most) {
-          group.candidates.clear();
-          group.operators = match.operators;
-        }
-        if (match.operators.size() >= most) {
-          group.candidates.push_back({.kernel = &kernel, .match = std::move(match)});
-        }
-      }
-    }
-    if (group.candidates.empty()) {
-      throw GraphError(fmt::format("lower: no template has a pattern for {} ('{}')",
-                                   graph::name(at(op).kind), name_of(at(op).outputs[0])));
-    }
-    std::erase_if(group.candidates, [&](const Candidate& candidate) {
-      return candidate.match.operators != group.candidates[0].match.operators;
-    });
-    group.operators = group.candidates[0].match.operators;
-    group.chain.value = hooked_value(group.candidates);
-    return group;
-  }
-
-  // Whether the tensors of a pattern of several operators can have the shapes of its ports at all:
-  // which of two addends is the bias, say. Patterns of one operator have canonical forms of their
-  // own (see make_use).
-  bool has_shapes(const contract::TemplateContract& contract, const Match& match) const {
-    std::map<std::string, std::int64_t> dims;
-    for (const contract::Port& port : contract.ports) {
-      const auto value = match.values.find(port.name);
-      if (contract.pattern.size() == 1 || value == match.values.end()) {
-        continue;
-      }
-      const Shape& shape = ir_.values[static_cast<std::size_t>(value->second)]->shape;
-      const auto rank = static_cast<int>(port.shape.size());
-      for (int axis = 1; axis <= std::min(rank, shape.rank()); ++axis) {
-        const std::string& dim = port.shape[static_cast<std::size_t>(rank - axis)].dim;
-        std::int64_t extent = shape[-axis].value();
-        for (int outer = axis + 1; axis == rank && outer <= shape.rank(); ++outer) {
-          extent *= shape[-outer].value();
-        }
-        if (!dim.empty() && dims.emplace(dim, extent).first->second != extent) {
-          return false;
-        }
-      }
-    }
-    return true;
-  }
-
-  // What all candidates let a chain follow; -1 where one of them does not.
-  static int hooked_value(const std::vector<Candidate>& candidates) {
-    std::optional<int> value;
-    for (const Candidate& candidate : candidates) {
-      const auto& hooks = candidate.kernel->contract.hooks;
-      const auto hook = hooks.find("epilogue");
-      const int hooked = hook == hooks.end() ? -1 : candidate.match.values.at(hook->second);
-      if (value.value_or(hooked) != hooked) {
-        return -1;
-      }
-      value = hooked;
-    }
-    return value.value_or(-1);
   }
 
   void place(const Group& group) {
@@ -163,70 +88,6 @@ class Grouper {
       is_free_[static_cast<std::size_t>(op)] = false;
       group_of_[static_cast<std::size_t>(op)] = static_cast<int>(groups_.size());
     }
-  }
-
-  void grow_chain(Group& group) {
-    if (group.chain.value < 0) {
-      return;
-    }
-    const bool is_product = at(group.operators.front()).kind == OpKind::MatMul;
-    const std::size_t most_operands = is_product ? kMostOperandsOfProducts : kMostOperands;
-    Chain longer = group.chain;
-    while (grow(longer, ir_, readers_, is_free_)) {
-      if (other_operands(longer).size() > most_operands || !is_epilogue(group, longer)) {
-        return;
-      }
-      std::vector<int> operators = group.operators;
-      operators.push_back(longer.statements.back().op);
-      if (!would_be_acyclic(operators)) {
-        return;
-      }
-      group.operators = std::move(operators);
-      group.chain = longer;
-      place(group);
-    }
-  }
-
-  // Whether the epilogue can be what the chain is. Every other operand comes from memory, so the
-  // pattern does not make it; and its axes join as those of the hooked value do: it is constant
-  // along all of the leading ones, or along none. Elementwise templates take more.
-  bool is_epilogue(const Group& group, const Chain& chain) const {
-    const graph::Value& result = *ir_.values[static_cast<std::size_t>(chain.result())];
-    const Shape& shape = result.shape;
-    const std::vector<int>& pattern = group.candidates.front().match.operators;
-    if (pattern.empty()) {
-      return true;
-    }
-    if (!is_floating(result.dtype)) {
-      return false;
-    }
-    const OpKind kind = at(group.operators.front()).kind;
-    const bool is_reduction = kind >= OpKind::ReduceSum && kind <= OpKind::ReduceMax;
-    // A matrix product may keep its rows apart from the axes before them.
-    const int inner = kind == OpKind::MatMul ? 2 : 1;
-    const auto joins = [&](int value) {
-      const Shape& operand = ir_.values[static_cast<std::size_t>(value)]->shape;
-      if (is_reduction && !(operand == shape)) {
-        return false;
-      }
-      int constant = 0;
-      int varying = 0;
-      for (int axis = inner + 1; axis <= shape.rank(); ++axis) {
-        if (shape[-axis] == Dim(1)) {
-          continue;
-        }
-        const bool is_constant = axis > operand.rank() || operand[-axis] == Dim(1);
-        ++(is_constant ? constant : varying);
-      }
-      return constant == 0 || varying == 0;
-    };
-    const auto is_made = [&](int value) {
-      const int producer = ir_.values[static_cast<std::size_t>(value)]->producer;
-      return std::find(pattern.begin(), pattern.end(), producer) != pattern.end();
-    };
-    const std::vector<int> others = other_operands(chain);
-    return std::none_of(others.begin(), others.end(), is_made) &&
-           std::all_of(others.begin(), others.end(), joins);
   }
 
   // Whether all groups could still run one after another with these operators in one.
@@ -312,13 +173,8 @@ class Grouper {
     return ordered;
   }
 
-  const std::string& name_of(int value) const {
-    return ir_.values[static_cast<std::size_t>(value)]->name;
-  }
-
   const Ir& ir_;
-  const TemplateLibrary& templates_;
-  Readers readers_;
+  GroupFinder finder_;
   std::vector<bool> is_free_;
   std::vector<int> group_of_;
   std::vector<Group> groups_;
@@ -338,6 +194,187 @@ std::vector<Candidate> copy_candidates(const TemplateLibrary& templates) {
     throw GraphError("lower: no template copies tensors (pattern \"y = copy(x)\")");
   }
   return candidates;
+}
+
+GroupFinder::GroupFinder(const Ir& ir, const TemplateLibrary& templates)
+    : ir_(ir), templates_(templates), copies_(copy_candidates(templates)), readers_(ir) {}
+
+std::vector<Group> GroupFinder::groups_at(int op, const std::vector<bool>& is_free) const {
+  const OpKind kind = at(op).kind;
+  if (is_elementwise(kind) || kind == OpKind::Concat) {
+    return {copy_group(op)};
+  }
+  std::vector<Group> groups;
+  for (const KernelTemplate& kernel : templates_) {
+    for (Match& match : find_matches(kernel.contract, ir_, readers_, op, is_free)) {
+      if (!has_shapes(kernel.contract, match)) {
+        continue;
+      }
+      auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& other) {
+        return other.operators == match.operators;
+      });
+      if (group == groups.end()) {
+        group = groups.insert(group, {.operators = match.operators, .candidates = {}, .chain = {}});
+      }
+      group->candidates.push_back({.kernel = &kernel, .match = std::move(match)});
+    }
+  }
+  std::erase_if(groups, [&](const Group& group) { return reads_its_own(group); });
+  for (Group& group : groups) {
+    group.chain.value = hooked_value(group.candidates);
+  }
+  std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) {
+    return a.operators.size() > b.operators.size();
+  });
+  return groups;
+}
+
+std::optional<Group> GroupFinder::longer(const Group& group,
+                                         const std::vector<bool>& is_free) const {
+  if (group.chain.value < 0) {
+    return std::nullopt;
+  }
+  Group result = group;
+  const bool is_product = at(group.operators.front()).kind == OpKind::MatMul;
+  if (!grow(result.chain, ir_, readers_, is_free) ||
+      other_operands(result.chain).size() >
+          (is_product ? kMostOperandsOfProducts : kMostOperands) ||
+      !operands_join(result)) {
+    return std::nullopt;
+  }
+  result.operators.push_back(result.chain.statements.back().op);
+  return reads_its_own(result) ? std::nullopt : std::optional(std::move(result));
+}
+
+std::optional<Group> GroupFinder::group_of(std::span<const int> operators) const {
+  std::vector<bool> is_free(ir_.operators.size(), false);
+  for (const int op : operators) {
+    is_free[static_cast<std::size_t>(op)] = true;
+  }
+  for (const int op : operators) {
+    for (Group& group : groups_at(op, is_free)) {
+      std::optional<Group> all = std::move(group);
+      while (all && all->operators.size() < operators.size()) {
+        all = longer(*all, is_free);
+      }
+      if (all) {
+        return all;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+// The value that an elementwise operator is about: its first operand that has the full shape.
+Group GroupFinder::copy_group(int op) const {
+  Group group{.operators = {op}, .candidates = copies_, .chain = {}};
+  if (at(op).kind == OpKind::Concat) {
+    return group;
+  }
+  const Shape& shape = graph::value_at(ir_, at(op).outputs[0]).shape;
+  const auto full = std::find_if(at(op).inputs.begin(), at(op).inputs.end(), [&](int value) {
+    return graph::value_at(ir_, value).shape == shape;
+  });
+  group.chain.value = full == at(op).inputs.end() ? at(op).inputs[0] : *full;
+  group.chain.statements = {{.op = op, .operands = at(op).inputs, .result = at(op).outputs[0]}};
+  return group;
+}
+
+// Whether the tensors of a pattern of several operators can have the shapes of its ports at all:
+// which of two addends is the bias, say. Patterns of one operator have canonical forms of their
+// own (see make_use).
+bool GroupFinder::has_shapes(const contract::TemplateContract& contract, const Match& match) const {
+  std::map<std::string, std::int64_t> dims;
+  for (const contract::Port& port : contract.ports) {
+    const auto value = match.values.find(port.name);
+    if (contract.pattern.size() == 1 || value == match.values.end()) {
+      continue;
+    }
+    const Shape& shape = graph::value_at(ir_, value->second).shape;
+    const auto rank = static_cast<int>(port.shape.size());
+    for (int axis = 1; axis <= std::min(rank, shape.rank()); ++axis) {
+      const std::string& dim = port.shape[static_cast<std::size_t>(rank - axis)].dim;
+      std::int64_t extent = shape[-axis].value();
+      for (int outer = axis + 1; axis == rank && outer <= shape.rank(); ++outer) {
+        extent *= shape[-outer].value();
+      }
+      if (!dim.empty() && dims.emplace(dim, extent).first->second != extent) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+// What all candidates let a chain follow; -1 where one of them does not.
+int GroupFinder::hooked_value(const std::vector<Candidate>& candidates) {
+  std::optional<int> value;
+  for (const Candidate& candidate : candidates) {
+    const auto& hooks = candidate.kernel->contract.hooks;
+    const auto hook = hooks.find("epilogue");
+    const int hooked = hook == hooks.end() ? -1 : candidate.match.values.at(hook->second);
+    if (value.value_or(hooked) != hooked) {
+      return -1;
+    }
+    value = hooked;
+  }
+  return value.value_or(-1);
+}
+
+// Whether the axes of every other operand join as those of the hooked value do: it is constant
+// along all of the leading ones, or along none. Elementwise templates take more, and what is not
+// float.
+bool GroupFinder::operands_join(const Group& group) const {
+  const graph::Value& result = graph::value_at(ir_, group.chain.result());
+  const Shape& shape = result.shape;
+  if (group.candidates.front().match.operators.empty()) {
+    return true;
+  }
+  if (!is_floating(result.dtype)) {
+    return false;
+  }
+  const OpKind kind = at(group.operators.front()).kind;
+  const bool is_reduction = kind >= OpKind::ReduceSum && kind <= OpKind::ReduceMax;
+  // A matrix product may keep its rows apart from the axes before them.
+  const int inner = kind == OpKind::MatMul ? 2 : 1;
+  const auto joins = [&](int value) {
+    const Shape& operand = graph::value_at(ir_, value).shape;
+    if (is_reduction && !(operand == shape)) {
+      return false;
+    }
+    int constant = 0;
+    int varying = 0;
+    for (int axis = inner + 1; axis <= shape.rank(); ++axis) {
+      if (shape[-axis] == Dim(1)) {
+        continue;
+      }
+      const bool is_constant = axis > operand.rank() || operand[-axis] == Dim(1);
+      ++(is_constant ? constant : varying);
+    }
+    return constant == 0 || varying == 0;
+  };
+  const std::vector<int> others = other_operands(group.chain);
+  return std::all_of(others.begin(), others.end(), joins);
+}
+
+bool GroupFinder::reads_its_own(const Group& group) const {
+  const auto is_own = [&](int value, bool is_direct) {
+    int producer = graph::value_at(ir_, value).producer;
+    while (producer >= 0 && is_view(at(producer))) {
+      producer = graph::value_at(ir_, at(producer).inputs[0]).producer;
+      is_direct = true;
+    }
+    return is_direct && std::find(group.operators.begin(), group.operators.end(), producer) !=
+                            group.operators.end();
+  };
+  const std::vector<int> others = other_operands(group.chain);
+  return std::any_of(others.begin(), others.end(),
+                     [&](int value) { return is_own(value, true); }) ||
+         std::any_of(group.operators.begin(), group.operators.end(), [&](int op) {
+           const std::vector<int> read = values_read(at(op));
+           return std::any_of(read.begin(), read.end(),
+                              [&](int value) { return is_own(value, false); });
+         });
 }
 
 std::vector<Group> make_groups(const Ir& ir, const TemplateLibrary& templates) {

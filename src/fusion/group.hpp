@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "fusion/chain.hpp"
@@ -26,6 +28,41 @@ struct Group {
 
 // The templates of "y = copy(x)". Throws GraphError where there is none.
 std::vector<Candidate> copy_candidates(const TemplateLibrary& templates);
+
+// Finds what one kernel can run together. Dtypes, constraints and restrictions of the templates are
+// not looked at: they need a place in memory and a device (see Use).
+class GroupFinder {
+ public:
+  // Both are kept by reference. Throws GraphError where no template copies tensors.
+  GroupFinder(const graph::Ir& ir, const TemplateLibrary& templates);
+
+  // The groups without a chain behind them in which the operator is the first required step of a
+  // pattern, or is copied; most operators first. Others that take part are free.
+  std::vector<Group> groups_at(int op, const std::vector<bool>& is_free) const;
+
+  // The group with one more operator in the chain; nothing where none fits there that is free.
+  std::optional<Group> longer(const Group& group, const std::vector<bool>& is_free) const;
+
+  // The group of just these operators, as many of them as can be in the pattern; nothing where no
+  // template takes them together.
+  std::optional<Group> group_of(std::span<const int> operators) const;
+
+ private:
+  const graph::Operator& at(int op) const { return ir_.operators[static_cast<std::size_t>(op)]; }
+
+  Group copy_group(int op) const;
+  bool has_shapes(const contract::TemplateContract& contract, const Match& match) const;
+  static int hooked_value(const std::vector<Candidate>& candidates);
+  bool operands_join(const Group& group) const;
+  // Whether a kernel would read from memory what it writes itself: the result of a pattern as an
+  // operand of the chain, or a view of any result.
+  bool reads_its_own(const Group& group) const;
+
+  const graph::Ir& ir_;
+  const TemplateLibrary& templates_;
+  std::vector<Candidate> copies_;
+  Readers readers_;
+};
 
 // Cuts a graph (see normalise_but_attention) into groups, in an order in which they can run; views
 // belong to none. Compute-intensive operators and attention take the chains behind them, then

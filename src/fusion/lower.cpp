@@ -16,7 +16,9 @@
 #include "fusion/group.hpp"
 #include "fusion/memory.hpp"
 #include "fusion/placement.hpp"
+#include "fusion/problem.hpp"
 #include "fusion/run_time_masks.hpp"
+#include "fusion/scheme_groups.hpp"
 #include "fusion/use.hpp"
 #include "fusion/variables.hpp"
 #include "graph/op_info.hpp"
@@ -34,27 +36,34 @@ using kernel::Location;
 class Lowerer {
  public:
   Lowerer(const graph::Ir& ir, const TemplateLibrary& templates, const base::DeviceProfile& device,
-          BuildLayout build_layout)
+          BuildLayout build_layout, const Decisions& decisions)
       : ir_(ir),
         device_(device),
+        decisions_(decisions),
         readers_(ir),
-        groups_(make_groups(ir, templates)),
+        order_(operator_order(ir)),
+        places_(places_of(order_, ir)),
+        groups_(decisions.scheme ? groups_of(*decisions.scheme, order_, ir, templates)
+                                 : make_groups(ir, templates)),
         copies_(copy_candidates(templates)),
-        chooser_(device),
+        chooser_(device, decisions.lists_all),
         masks_(std::move(build_layout)),
         placement_(ir),
         memory_(ir, placement_, lowered_.program),
         layouts_(placement_, memory_, lowered_.program) {}
 
   Lowered run() {
-    lowered_.scheme = scheme_of(operator_order(ir_), groups_);
+    lowered_.scheme = scheme_of(order_, groups_);
     for (const Group& group : groups_) {
+      group_ = static_cast<int>(lowered_.groups.size());
+      lowered_.groups.push_back(in_order(group.operators));
       if (op_of(group).kind == OpKind::Concat) {
         lower_concat(op_of(group));
       } else {
         lower_group(group);
       }
     }
+    group_ = -1;
     for (const int output : memory_.outputs_to_copy()) {
       copy_output(output);
     }
@@ -97,8 +106,12 @@ class Lowerer {
     }
     const AttentionMask* const mask_or_null = mask ? &*mask : nullptr;
     std::string misfits;
+    const auto problem = [&] {
+      return group_problem(lowered_.groups.back(), ir_, readers_, placement_, mask_or_null,
+                           device_);
+    };
     if (launch_best(fitting_uses(group, mask_or_null, misfits), group.chain, mask_or_null,
-                    label(group), misfits)) {
+                    problem(), label(group), misfits)) {
       return;
     }
     // Packed operands are what every kernel can read.
@@ -107,17 +120,28 @@ class Lowerer {
     }
     std::string misfits_of_packed;
     if (!launch_best(fitting_uses(group, mask_or_null, misfits_of_packed), group.chain,
-                     mask_or_null, label(group), misfits_of_packed)) {
-      throw GraphError(fmt::format("lower: no template takes {} ('{}'):{}",
+                     mask_or_null, problem(), label(group), misfits_of_packed)) {
+      const std::string where = decisions_.scheme ? fmt::format(", segment {} of scheme {}", group_,
+                                                                decisions_.scheme->hex())
+                                                  : "";
+      throw GraphError(fmt::format("lower: no template takes {} ('{}'){}:{}",
                                    graph::name(op_of(group).kind), name_of(op_of(group).outputs[0]),
-                                   misfits));
+                                   where, misfits));
     }
   }
 
-  // Launches the best of several uses. Where they have no setting that is allowed, says so in
-  // `misfits` and launches nothing.
+  // As they stand in the order of the graph.
+  std::vector<int> in_order(std::vector<int> operators) const {
+    std::sort(operators.begin(), operators.end(), [&](int a, int b) {
+      return places_.at(static_cast<std::size_t>(a)) < places_.at(static_cast<std::size_t>(b));
+    });
+    return operators;
+  }
+
+  // Launches the best of several uses, or what was decided for the problem. Where they have no
+  // setting that is allowed, says so in `misfits` and launches nothing.
   bool launch_best(std::vector<Use> uses, const Chain& chain, const AttentionMask* mask,
-                   std::string text, std::string& misfits) {
+                   nlohmann::json problem, std::string text, std::string& misfits) {
     const Choice* choice = chooser_.choose(uses, chain, ir_, mask);
     if (choice == nullptr) {
       for (const Use& use : uses) {
@@ -126,10 +150,16 @@ class Lowerer {
       }
       return false;
     }
-    Use& use = uses[choice->use];
-    use.scope.config = choice->config;
+    LaunchOrigin origin{.group = group_, .problem = std::move(problem), .refusal = {}};
+    Choice chosen = *choice;
+    if (const Setting* setting = decisions_.find(origin.problem)) {
+      chosen = chooser_.forced(*setting, *choice, uses, chain, ir_, mask, origin.refusal);
+    }
+    Use& use = uses[chosen.use];
+    use.scope.config = chosen.config;
     launch(use, chain, mask, std::move(text));
-    lowered_.options.push_back(choice->options);
+    lowered_.options.push_back(std::move(chosen.options));
+    lowered_.origins.push_back(std::move(origin));
     return true;
   }
 
@@ -211,7 +241,7 @@ class Lowerer {
         misfits += fmt::format("\n  {}: {}", use.kernel->contract.name, use.misfit);
       }
     }
-    if (launch_best(std::move(uses), {}, nullptr, text, misfits)) {
+    if (launch_best(std::move(uses), {}, nullptr, copy_problem(from, to, device_), text, misfits)) {
       return;
     }
     throw GraphError(fmt::format("lower: no template takes the copy '{}':{}", text, misfits));
@@ -408,8 +438,11 @@ class Lowerer {
 
   const graph::Ir& ir_;
   const base::DeviceProfile& device_;
+  const Decisions& decisions_;
   Lowered lowered_;
   Readers readers_;
+  OperatorOrder order_;
+  std::vector<int> places_;  // of operators in the order; -1
   std::vector<Group> groups_;
   std::vector<Candidate> copies_;
   Chooser chooser_;
@@ -417,18 +450,22 @@ class Lowerer {
   Placement placement_;
   Memory memory_;
   LayoutBuilds layouts_;
+  int group_ = -1;   // that is being lowered
   int output_ = -1;  // that kOutputRoot stands for
 };
 
 }  // namespace
 
 Lowered lower(const graph::Ir& ir, const TemplateLibrary& templates,
-              const base::DeviceProfile& device, const BuildLayout& build_layout) {
+              const base::DeviceProfile& device, const BuildLayout& build_layout,
+              const Decisions& decisions) {
   const graph::Ir prepared = with_kv_lengths(ir);
   const auto build_on_host = [](const Mask& mask, const mask::Extent& extent) {
     return mask::build_layout(mask, extent);
   };
-  return Lowerer(prepared, templates, device, build_layout ? build_layout : build_on_host).run();
+  return Lowerer(prepared, templates, device, build_layout ? build_layout : build_on_host,
+                 decisions)
+      .run();
 }
 
 }  // namespace stof::fusion

@@ -22,11 +22,12 @@ std::vector<std::int64_t> numbers(std::span<const Dim> dims) {
   return values;
 }
 
+}  // namespace
+
 bool is_view(const graph::Operator& op) {
   return graph::op_info(op.kind).op_class == graph::OpClass::View;
 }
 
-// The value and the chain of views that alone reads it, in order.
 std::vector<int> view_chain(const graph::Ir& ir, int value) {
   std::vector<int> chain = {value};
   for (;;) {
@@ -45,8 +46,6 @@ std::vector<int> view_chain(const graph::Ir& ir, int value) {
     chain.push_back(value);
   }
 }
-
-}  // namespace
 
 Placement::Placement(const graph::Ir& ir) : ir_(ir) {
   for (const auto& value : ir.values) {

@@ -10,6 +10,11 @@
 
 namespace stof::fusion {
 
+bool is_view(const graph::Operator& op);
+
+// The value and the chain of views that alone reads it, in order.
+std::vector<int> view_chain(const graph::Ir& ir, int value);
+
 // How the values of a static graph lie in memory. Every value that no view makes is packed in some
 // order of its axes; views are strides over it.
 class Placement {

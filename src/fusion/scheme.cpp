@@ -120,6 +120,14 @@ OperatorOrder operator_order(const graph::Ir& ir) {
   return order;
 }
 
+std::vector<int> places_of(const OperatorOrder& order, const graph::Ir& ir) {
+  std::vector<int> places(ir.operators.size(), -1);
+  for (std::size_t place = 0; place < order.size(); ++place) {
+    places[static_cast<std::size_t>(order[place].op)] = static_cast<int>(place);
+  }
+  return places;
+}
+
 Scheme::Scheme(std::vector<bool> digits) : digits_(std::move(digits)) {
   if (!digits_.empty() && digits_.front()) {
     digits_.flip();

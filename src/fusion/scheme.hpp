@@ -41,6 +41,9 @@ using OperatorOrder = std::vector<SchemeOperator>;
 
 OperatorOrder operator_order(const graph::Ir& ir);
 
+// The place of each operator of the graph in the order; -1 for those that have none.
+std::vector<int> places_of(const OperatorOrder& order, const graph::Ir& ir);
+
 class Scheme {
  public:
   // The digits, or their complement, which says the same: the first digit is 0.

@@ -12,7 +12,22 @@ std::string colour(const base::Rgb& rgb) {
   return fmt::format("#{:02x}{:02x}{:02x}", rgb.red, rgb.green, rgb.blue);
 }
 
-std::string escaped(std::string_view text) {
+// Of a row of pixels, the runs of one colour, by colour.
+void add_runs(const base::Image& image, int y, std::map<std::string, std::string>& paths) {
+  const base::Rgb* row = image.row(y);
+  for (int x = 0; x < image.width;) {
+    int end = x + 1;
+    while (end < image.width && row[end] == row[x]) {
+      ++end;
+    }
+    paths[colour(row[x])] += fmt::format("M{} {}h{}v1h-{}z", x, y, end - x, end - x);
+    x = end;
+  }
+}
+
+}  // namespace
+
+std::string svg_escaped(std::string_view text) {
   std::string result;
   for (const char c : text) {
     switch (c) {
@@ -32,21 +47,6 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
-// Of a row of pixels, the runs of one colour, by colour.
-void add_runs(const base::Image& image, int y, std::map<std::string, std::string>& paths) {
-  const base::Rgb* row = image.row(y);
-  for (int x = 0; x < image.width;) {
-    int end = x + 1;
-    while (end < image.width && row[end] == row[x]) {
-      ++end;
-    }
-    paths[colour(row[x])] += fmt::format("M{} {}h{}v1h-{}z", x, y, end - x, end - x);
-    x = end;
-  }
-}
-
-}  // namespace
-
 std::string svg_text(const base::Image& image, int scale, std::string_view title) {
   std::map<std::string, std::string> paths;
   for (int y = 0; y < image.height; ++y) {
@@ -55,7 +55,7 @@ std::string svg_text(const base::Image& image, int scale, std::string_view title
   std::string text = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" viewBox=\"0 0 {} {}\" "
       "shape-rendering=\"crispEdges\">\n<title>{}</title>\n",
-      image.width * scale, image.height * scale, image.width, image.height, escaped(title));
+      image.width * scale, image.height * scale, image.width, image.height, svg_escaped(title));
   for (const auto& [fill, path] : paths) {
     text += fmt::format("<path fill=\"{}\" d=\"{}\"/>\n", fill, path);
   }

@@ -34,33 +34,51 @@ constexpr std::string_view kSchema = "stof rendering 1";
 std::vector<Kernel> TemplateJit::get_or_compile(std::span<const KernelSpec> specs,
                                                 const base::GpuTarget& target,
                                                 const std::stop_token& stop) const {
-  std::vector<std::optional<Kernel>> kernels;
+  std::vector<Kernel> kernels;
+  for (Outcome& outcome : try_each(specs, target, stop)) {
+    if (outcome.error) {
+      std::rethrow_exception(outcome.error);
+    }
+    kernels.push_back(*std::move(outcome.kernel));
+  }
+  return kernels;
+}
+
+std::vector<Outcome> TemplateJit::try_each(std::span<const KernelSpec> specs,
+                                           const base::GpuTarget& target,
+                                           const std::stop_token& stop) const {
+  std::vector<Outcome> kernels(specs.size());
   std::vector<CompileTask> tasks;
   std::vector<std::pair<std::size_t, kernel::Key>> misses;  // position in kernels, key
-  for (const KernelSpec& spec : specs) {
-    kernel::Key rendering = key(spec, target);
-    kernels.push_back(find(spec, rendering));
-    if (!kernels.back()) {
-      tasks.push_back({.source = renderer_.render(spec.file, render::from_json(spec.variables)),
-                       .target = target});
-      misses.emplace_back(kernels.size() - 1, std::move(rendering));
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    try {
+      kernel::Key rendering = key(specs[i], target);
+      const std::optional<base::Digest> digest = find(rendering);
+      kernels[i].kernel = digest ? jit_.find(*digest, specs[i].file) : std::nullopt;
+      if (!kernels[i].kernel) {
+        tasks.push_back(
+            {.source = renderer_.render(specs[i].file, render::from_json(specs[i].variables)),
+             .target = target});
+        misses.emplace_back(i, std::move(rendering));
+      }
+    } catch (...) {
+      kernels[i].error = std::current_exception();
     }
   }
   std::vector<Outcome> outcomes = jit_.get_or_compile(tasks, stop);
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
-    if (outcomes[i].error) {
-      std::rethrow_exception(outcomes[i].error);
-    }
     const auto& [position, rendering] = misses[i];
-    cache_.add({EntryKind::Rendering, rendering, {.payload = outcomes[i].kernel->digest.hex()}});
-    kernels[position] = std::move(outcomes[i].kernel);
+    if (outcomes[i].kernel) {
+      cache_.add({EntryKind::Rendering, rendering, {.payload = outcomes[i].kernel->digest.hex()}});
+    }
+    kernels[position] = std::move(outcomes[i]);
   }
-  std::vector<Kernel> result;
-  result.reserve(kernels.size());
-  for (std::optional<Kernel>& kernel : kernels) {
-    result.push_back(*std::move(kernel));
-  }
-  return result;
+  return kernels;
+}
+
+std::optional<base::Digest> TemplateJit::known(const KernelSpec& spec,
+                                               const base::GpuTarget& target) const {
+  return find(key(spec, target));
 }
 
 kernel::Key TemplateJit::key(const KernelSpec& spec, const base::GpuTarget& target) const {
@@ -79,10 +97,9 @@ kernel::Key TemplateJit::key(const KernelSpec& spec, const base::GpuTarget& targ
   return writer.field(Compiler, inputs.compiler).key();
 }
 
-std::optional<Kernel> TemplateJit::find(const KernelSpec& spec, const kernel::Key& key) const {
+std::optional<base::Digest> TemplateJit::find(const kernel::Key& key) const {
   const std::optional<cache::Cache::Hit> hit = cache_.find(EntryKind::Rendering, key);
-  const auto digest = hit ? base::Digest::from_hex(hit->entry->payload()) : std::nullopt;
-  return digest ? jit_.find(*digest, spec.file) : std::nullopt;
+  return hit ? base::Digest::from_hex(hit->entry->payload()) : std::nullopt;
 }
 
 }  // namespace stof::jit

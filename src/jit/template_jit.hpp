@@ -28,9 +28,19 @@ class TemplateJit {
                                      const base::GpuTarget& target,
                                      const std::stop_token& stop = {}) const;
 
+  // The same, but what one of them throws is its outcome.
+  std::vector<Outcome> try_each(std::span<const kernel::KernelSpec> specs,
+                                const base::GpuTarget& target,
+                                const std::stop_token& stop = {}) const;
+
+  // The digest of the kernel that a spec was rendered to before, compiled or not; nothing where it
+  // was not, or with other templates.
+  std::optional<base::Digest> known(const kernel::KernelSpec& spec,
+                                    const base::GpuTarget& target) const;
+
  private:
   kernel::Key key(const kernel::KernelSpec& spec, const base::GpuTarget& target) const;
-  std::optional<Kernel> find(const kernel::KernelSpec& spec, const kernel::Key& key) const;
+  std::optional<base::Digest> find(const kernel::Key& key) const;
 
   cache::Cache& cache_;
   const compile::Compiler& compiler_;

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree as ElementTree
 import zlib
 from pathlib import Path
 
@@ -87,9 +88,9 @@ class Usage(Command):
     def test_help_of_every_subcommand(self) -> None:
         overview = self.text("--help")
         self.assertIn("Exit codes:", overview)
-        for name in ["run", "plan", "compile", "mask", "render", "template", "cache", "devices"]:
+        for name in ["run", "plan", "compile", "tune", "mask", "render", "template", "cache", "devices", "model", "bench"]:
             self.assertIn(name, overview)
-            self.assertIn("Examples:", self.text(name, "--help"))
+            self.assertIn("Examples:", self.text(*(["bench", "model"] if name == "bench" else [name]), "--help"))
 
     def test_wrong_command_lines(self) -> None:
         self.assert_fails(2, "A subcommand is required")
@@ -109,6 +110,21 @@ class Usage(Command):
 
 
 class Run(Command):
+    def complete(self, shell: str, *words: str) -> list[str]:
+        """What bash offers for the last of the words."""
+        script = self.text("completion", shell).removeprefix("autoload -U +X bashcompinit && bashcompinit\n")
+        line = " ".join(f"'{word}'" for word in ("stof", *words))
+        command = f"{script}\nCOMP_WORDS=({line}) COMP_CWD={len(words)}\n_stof\nprintf '%s\\n' \"${{COMPREPLY[@]}}\""
+        return subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True).stdout.split()
+
+    def test_shells_complete_it(self) -> None:
+        self.assertEqual(self.complete("bash", "pl"), ["plan"])
+        self.assertEqual(self.complete("zsh", "template", ""), ["list", "check", "--help", "--help-all"])
+        self.assertEqual(self.complete("bash", "plan", "graph.json", "--js"), ["--json"])
+        self.assertEqual(self.complete("bash", "bench", "model", "gpt2", "--ba"), ["--batch", "--backend"])
+        self.assertEqual(self.complete("bash", "run", "graph"), [])  # files, which the shell knows
+        self.assert_fails(2, "SHELL", "completion", "csh")
+
     def test_arrays_from_files_to_files(self) -> None:
         w = self.write_weights()
         x = np.random.default_rng(2).normal(size=(5, 8)).astype(np.float32)
@@ -143,6 +159,34 @@ class Run(Command):
         self.assert_fails(1, "broken.json: ", "run", "broken.json")
 
 
+class Tune(Command):
+    RECORD = {"problem": {"operators": [{"op": "add"}]}, "config": {"kernel": "k", "parameters": {"tile": 64}},
+              "result": {"time_us": 2.5, "kernel_key": "00", "when": "2026-01-01T00:00:00Z"}}
+
+    def test_without_a_gpu(self) -> None:
+        self.assert_fails(4, "GPU 0 cannot be used", "tune", self.write_graph())
+        self.assert_fails(4, "GPU 0 cannot be used", "tune", self.write_graph(), "--quick", "--json")
+
+    def test_wrong_command_lines(self) -> None:
+        self.assert_fails(2, "--budget", "tune", "g.json", "--budget", "-1")
+        self.assert_fails(2, "--budget", "tune", "g.json", "--budget", "soon")
+        self.assert_fails(1, "nothing to do", "tune")
+        self.assert_fails(1, "cannot open none.json", "tune", "none.json")
+
+    def test_records_travel(self) -> None:
+        line = json.dumps(self.RECORD, separators=(",", ":"), sort_keys=True) + "\n"
+        (self.folder / "there.jsonl").write_text(line)
+        self.assertEqual(self.text("tune", "--import", "there.jsonl"), "there.jsonl: 1 of 1 records are new here\n")
+        self.assertEqual(self.text("tune", "--import", "there.jsonl"), "there.jsonl: 0 of 1 records are new here\n")
+        self.assertEqual(self.text("tune", "--export", "here.jsonl"), "here.jsonl: 1 records\n")
+        self.assertEqual((self.folder / "here.jsonl").read_text(), line)
+
+    def test_records_that_are_none(self) -> None:
+        (self.folder / "bad.jsonl").write_text("{}\n")
+        self.assert_fails(1, "line 1 is no object with problem, config and result", "tune", "--import", "bad.jsonl")
+        self.assert_fails(1, "cannot open none.jsonl", "tune", "--import", "none.jsonl")
+
+
 class PlanAndCompile(Command):
     def test_plan_of_the_reference_backend(self) -> None:
         graph = self.write_graph()
@@ -166,6 +210,14 @@ class PlanAndCompile(Command):
         self.assertEqual(plan["kernels"], len({launch["template"] for launch in plan["launches"]}))
         self.assertTrue(plan["launches"][0]["template"].startswith("matmul/"))
         self.assertIn(plan["launches"][0]["template"], self.text("plan", graph, "--target", "sm_90a", "--dim", "rows=5"))
+
+        self.text("plan", graph, "--target", "sm_90a", "--dim", "rows=5", "--svg", "plan.svg")
+        picture = ElementTree.parse(self.folder / "plan.svg").getroot()
+        words = [text.text for text in picture.iter("{http://www.w3.org/2000/svg}text")]
+        self.assertIn(plan["launches"][0]["template"], words)
+        self.assertIn(f"{plan['launches'][0]['predicted_us']:.1f} us", words)
+        self.assert_fails(1, "the reference backend launches no kernels", "plan", graph, "--backend", "reference", "--svg", "none.svg")
+        self.assertFalse((self.folder / "none.svg").exists())
 
         (self.folder / "file").write_text("")
         self.assert_fails(1, "file does not keep what was compiled", *compile, "--cache-dir", "file")
@@ -273,6 +325,38 @@ class Templates(Command):
         checks = json.loads(self.stof("template", "check", "bad.jinja", "--templates", "mine", "--json").stdout)
         self.assertEqual([checks[0]["passed"], len(checks[0]["rungs"])], [False, 1])
         self.assert_fails(3, "bad.jinja:2:", "template", "list", "--templates", "mine")
+
+
+class Bench(Command):
+    def test_a_model_is_timed(self) -> None:
+        arguments = ("vit-base", "--layers", 1, "--seq", 5, "--backend", "reference", "--runs", 3)
+        timed = json.loads(self.text("bench", "model", *arguments, "--mask", "sliding_window(1, 1)", "--json"))
+        self.assertEqual([timed[name] for name in ("model", "batch", "sequence", "backend", "runs")], ["vit-base", 1, 5, "reference", 3])
+        self.assertEqual(timed["mask"], "q_pos - k_pos <= 1 && k_pos - q_pos <= 1")
+        self.assertLess(0, timed["least_ms"])
+        self.assertLessEqual(timed["least_ms"], timed["median_ms"])
+        self.assertLessEqual(timed["median_ms"], timed["most_ms"])
+        self.assertRegex(self.text("bench", "model", *arguments), r"^vit-base \(1, 5\), float16: \d+\.\d+ ms a run .* of 3\)\nbuilt in ")
+
+    def test_a_model_is_written(self) -> None:
+        model = ("model", "vit-base", "--layers", 1, "--seq", 5, "--batch", 2)
+        self.text(*model, "--output", "vit.json")
+        self.assertEqual(json.loads(self.text(*model)), json.loads((self.folder / "vit.json").read_text()))
+        plan = json.loads(self.text("plan", "vit.json", "--backend", "reference", "--json"))
+        self.assertEqual(plan["inputs"], [{"name": "pixels", "dtype": "float16", "shape": [2, 3, 32, 32]}])
+        masked = ("model", "gpt2", "--layers", 1, "--seq", 8, "--mask", "documents(0, 3, 8)", "--output", "gpt2.json")
+        self.assert_fails(1, "the mask has data, and --data says", *masked)
+        self.text(*masked, "--data", "gpt2.safetensors")
+        self.assertIn("attention", self.text("plan", "gpt2.json", "--data", "gpt2.safetensors", "--backend", "reference"))
+
+    def test_bad_models(self) -> None:
+        bench = ("bench", "model", "--backend", "reference")
+        self.assert_fails(1, "model: none is called 'bert', there is bert-base, ", *bench, "bert")
+        self.assert_fails(1, "vit-base: 6 tokens are not a class token and a square of patches", *bench, "vit-base", "--seq", 6)
+        self.assert_fails(1, "--dtype 'int32' is no float type", *bench, "gpt2", "--dtype", "int32")
+        self.assert_fails(1, "causa is no function", *bench, "gpt2", "--mask", "causa(1)")
+        self.assert_fails(2, "--runs", *bench, "gpt2", "--runs", 0)
+        self.assert_fails(1, "none.safetensors", *bench, "vit-base", "--seq", 5, "--layers", 1, "--weights", "none.safetensors")
 
 
 if __name__ == "__main__":

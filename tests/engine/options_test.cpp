@@ -118,3 +118,11 @@ TEST_CASE("what lies on the host is not for a GPU, nor the other way") {
           plan.bind(weights, {{"x", x}, {"y", y}}, {.dims = {}, .workspace = &memory[8]});
         }).ends_with("not at a multiple of 256"));
 }
+
+TEST_CASE("tuning wants a GPU, and kernels that may be compiled") {
+  CHECK(option_error({.backend = Backend::Reference, .tuning = stof::Tuning::Quick}) ==
+        "engine: tuning times kernels on a GPU, which Backend::Reference has not");
+  CHECK(option_error({.target = "sm_90a", .tuning = stof::Tuning::Full}) ==
+        "engine: tuning times kernels on a GPU, and target sm_90a builds without one");
+  CHECK(option_error({.target = "sm_90a"}) == "no error");
+}

@@ -148,3 +148,19 @@ TEST_CASE("what does not render or compile is thrown, and the rest is kept") {
   CHECK(process.get({spec("gemm", 1)}) == Strings{cubin_of("gemm 1")});
   CHECK(process.compiler.count() == 2);
 }
+
+TEST_CASE("of several, each has its own outcome, and what was rendered before is known by name") {
+  const TemporaryFolder folder;
+  Process process(folder);
+  const stof::base::GpuTarget target = stof::base::parse_gpu_target("sm_90a");
+  CHECK_FALSE(process.value.known(spec("norm", 1), target));
+  const std::vector<KernelSpec> specs = {spec("gemm", 0), spec("norm", 1), spec("none", 1)};
+  const std::vector<stof::jit::Outcome> outcomes = process.value.try_each(specs, target);
+  REQUIRE(outcomes.size() == 3);
+  CHECK(outcomes[0].error != nullptr);  // it does not compile
+  REQUIRE(outcomes[1].kernel.has_value());
+  CHECK(text_of(outcomes[1].kernel->compiled) == cubin_of("norm 1"));
+  CHECK(outcomes[2].error != nullptr);  // there is no such template
+  CHECK(process.value.known(spec("norm", 1), target) == outcomes[1].kernel->digest);
+  CHECK_FALSE(process.value.known(spec("gemm", 0), target));
+}

@@ -30,6 +30,9 @@ WRONG_CASES = [
     (bench_results.parse_fusion_case, "gemm:128:768", "no group 'gemm'"),
     (bench_results.parse_fusion_case, "gemm_hh:128", "expected group:T:h"),
     (bench_results.parse_fusion_case, "gemm_hh:128:768:kv4", "expected group:T:h"),
+    (bench_results.parse_model_case, "bert:1:128", "no model 'bert'"),
+    (bench_results.parse_model_case, "bert-base:1", "expected model:batch:seq"),
+    (bench_results.parse_model_case, "vit-base:1:1", "an image has at least 2 tokens"),
 ]
 
 
@@ -45,6 +48,12 @@ class Cases(unittest.TestCase):
         case = bench_results.parse_fusion_case("mlp_res_ln:128:768:bf16")
         self.assertEqual((case.group, case.tokens, case.hidden, case.dtype), ("mlp_res_ln", 128, 768, "bfloat16"))
 
+    def test_a_model_case_is_read(self) -> None:
+        case = bench_results.parse_model_case("llama-7b-4layers:8:512:bf16")
+        self.assertEqual((case.batch, case.tokens, case.layers, case.is_causal, case.mask, case.dtype), (8, 512, 4, True, "sliding", "bfloat16"))
+        cases = [bench_results.parse_model_case(f"vit-base:1:{seq}") for seq in (128, 512, 2048)]
+        self.assertEqual([(case.tokens, case.image_size, case.mask) for case in cases], [(101, 160, None), (485, 352, None), (2026, 720, None)])
+
     def test_a_wrong_case_is_named(self) -> None:
         for parse, text, words in WRONG_CASES:
             with self.subTest(text=text), self.assertRaisesRegex(ValueError, f"case {text}: .*{words}"):
@@ -59,6 +68,8 @@ class Cases(unittest.TestCase):
         self.assertEqual(len({case.text for case in cases}), 41)
         cases = bench_results.parse_cases([], bench_results.parse_fusion_case, bench_results.FUSION_CASES)
         self.assertEqual((len(cases), cases[-1].text), (30, "mlp_res_ln:4096:4096"))
+        cases = bench_results.parse_cases([], bench_results.parse_model_case, bench_results.MODEL_CASES)
+        self.assertEqual((len(cases), cases[0].text, cases[-1].text), (18, "bert-base:1:128", "llama-7b-4layers:16:2048"))
 
 
 class Rows(unittest.TestCase):
@@ -75,6 +86,13 @@ class Rows(unittest.TestCase):
         self.assertNotIn("ratio", row)
         row = bench_results.make_row("x", {"stof": [[5.0]]}, {"a": "too large"})
         self.assertEqual((row["stof_us"], row.get("best_peer")), (5.0, None))
+
+    def test_models_are_in_milliseconds(self) -> None:
+        row = bench_results.make_row("x", {"stof": [[1500.0]], "dense": [[3000.0]]}, {}, "ms", launches=7)
+        self.assertEqual((row["stof_ms"], row["best_peer_ms"], row["peers"], row["ratio"]), (1.5, 3.0, {"dense": 3.0}, 2.0))
+        text = bench_results.markdown({"command": "models", "rows": [row | {"kind": "gpt2"}]}, {}, "ms")
+        self.assertIn("| case | STOF ms | best peer ms | which | ratio | error | launches |", text)
+        self.assertIn("| x | 1.500 | 3.000 | dense | 2.000 | – | 7 |", text)
 
     def test_geometric_means_are_over_their_kinds(self) -> None:
         rows = [{"kind": "sparse", "ratio": 2.0}, {"kind": "sparse", "ratio": 8.0}, {"kind": "sparse"}, {"kind": "full", "ratio": 0.5}]
@@ -131,7 +149,7 @@ class Files(unittest.TestCase):
             self.assertEqual(sorted(file.name for file in Path(folder, "new").iterdir()), ["attention.json", "attention.md"])
 
     def test_the_scripts_say_how_they_are_used(self) -> None:
-        for script in ("attention", "fusion"):
+        for script in ("attention", "fusion", "models"):
             with self.subTest(script=script):
                 command = [sys.executable, "-B", FOLDER / script]
                 result = subprocess.run([*command, "--help"], capture_output=True, text=True)

@@ -1,5 +1,6 @@
 // Plans of the bench behind a C interface, for scripts that own the tensors: libstof_bench.so.
 // Calls give null, false or a negative number where they fail, and stof_bench_error then says why.
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -11,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
@@ -18,6 +20,7 @@
 #include "cuda/check.hpp"
 #include "mask_layout/build.hpp"
 #include "masks.hpp"
+#include "models/zoo.hpp"
 #include "stof/stof.hpp"
 
 namespace {
@@ -176,14 +179,15 @@ struct MaskedShape {
 }  // namespace
 
 struct StofBenchPlan {
+  stof::Engine engine;
   stof::Plan plan;
-  stof::Weights weights;
+  std::optional<stof::Weights> weights;
   std::string explanation;
   std::optional<MaskedShape> masked;  // of attention
   std::optional<stof::Execution> execution;
 };
 
-// Memory of the current GPU.
+// Memory of the current GPU, or of the host for weights.
 struct StofBenchTensor {
   const char* name;
   void* data;
@@ -195,20 +199,23 @@ namespace {
 StofBenchPlan* make_plan(const stof::Engine& engine, const Graph& graph,
                          std::optional<MaskedShape> masked) {
   stof::Plan plan = engine.build(graph);
-  stof::Weights weights = engine.load_weights(plan, std::span<const stof::NamedTensor>());
+  std::optional<stof::Weights> weights;
+  if (plan.weights().empty()) {
+    weights = engine.load_weights(plan, std::span<const stof::NamedTensor>());
+  }
   std::string explanation = plan.explain();
-  return new StofBenchPlan{.plan = std::move(plan),
+  return new StofBenchPlan{.engine = engine,
+                           .plan = std::move(plan),
                            .weights = std::move(weights),
                            .explanation = std::move(explanation),
                            .masked = std::move(masked),
                            .execution = {}};
 }
 
-stof::TensorView view_of(const stof::TensorInfo& info, const StofBenchTensor& tensor) {
-  stof::TensorView view{.data = tensor.data,
-                        .dtype = info.dtype,
-                        .shape = info.shape.sizes(),
-                        .location = stof::Location::Device};
+stof::TensorView view_of(const stof::TensorInfo& info, const StofBenchTensor& tensor,
+                         stof::Location location) {
+  stof::TensorView view{
+      .data = tensor.data, .dtype = info.dtype, .shape = info.shape.sizes(), .location = location};
   const std::int64_t size_bytes = view.element_count() * stof::size_bytes(info.dtype);
   if (size_bytes != tensor.size_bytes) {
     throw std::invalid_argument(fmt::format("'{}' has {} bytes, the plan takes {}", info.name,
@@ -257,6 +264,40 @@ StofBenchPlan* stof_bench_fusion(const stof::Engine* engine, const char* group, 
   });
 }
 
+// A model of models::kNames; `mask` of kMaskNames, or null for none.
+StofBenchPlan* stof_bench_model(const stof::Engine* engine, const char* model, std::int64_t batch,
+                                std::int64_t sequence, std::int64_t layers, const char* mask,
+                                const char* dtype) {
+  return guarded<StofBenchPlan*>(nullptr, [&] {
+    const models::Size size{.batch = batch, .sequence = sequence, .layers = layers};
+    const stof::Mask masked = mask == nullptr ? stof::Mask() : stof::bench::mask(mask, sequence);
+    return make_plan(*engine, models::by_name(model, size, dtype_of(dtype), masked), {});
+  });
+}
+
+// Weights by name, in the dtypes and shapes of the plan, on the host; they are copied. Others are
+// passed over.
+bool stof_bench_weights(StofBenchPlan* plan, const StofBenchTensor* tensors, int count) {
+  return guarded(false, [&] {
+    std::vector<stof::NamedTensor> named;
+    for (const stof::TensorInfo& info : plan->plan.weights()) {
+      const auto* const tensor =
+          std::find_if(tensors, tensors + count,
+                       [&](const StofBenchTensor& each) { return info.name == each.name; });
+      if (tensor != tensors + count) {
+        named.push_back({info.name, view_of(info, *tensor, stof::Location::Host)});
+      }
+    }
+    plan->weights = plan->engine.load_weights(plan->plan, named);
+    return true;
+  });
+}
+
+// Bytes of the GPU that a run takes beside its tensors. Negative where it fails.
+std::int64_t stof_bench_workspace_bytes(const StofBenchPlan* plan) {
+  return guarded<std::int64_t>(-1, [&] { return plan->plan.workspace_bytes(); });
+}
+
 void stof_bench_destroy(StofBenchPlan* plan) {
   delete plan;
 }
@@ -274,10 +315,13 @@ bool stof_bench_bind(StofBenchPlan* plan, const StofBenchTensor* tensors, int co
       const std::string name = tensor->name;
       const auto& outputs = plan->plan.outputs();
       const bool is_output = !outputs.empty() && outputs.front().name == name;
-      bindings[name] =
-          view_of(is_output ? plan->plan.output(name) : plan->plan.input(name), *tensor);
+      bindings[name] = view_of(is_output ? plan->plan.output(name) : plan->plan.input(name),
+                               *tensor, stof::Location::Device);
     }
-    plan->execution.emplace(plan->plan.bind(plan->weights, bindings));
+    if (!plan->weights) {
+      throw std::logic_error("the plan has no weights");
+    }
+    plan->execution.emplace(plan->plan.bind(*plan->weights, bindings));
     return true;
   });
 }

@@ -3,7 +3,7 @@
 import ctypes
 from pathlib import Path
 
-from bench_results import AttentionCase, FusionCase
+from bench_results import AttentionCase, FusionCase, ModelCase
 
 DEFAULT_LIBRARY = Path(__file__).parents[2] / "build/dev/tools/bench/libstof_bench.so"
 
@@ -36,6 +36,9 @@ SIGNATURES = {
     "close": (None, [HANDLE]),
     "attention": (HANDLE, [HANDLE, ctypes.POINTER(AttentionShape)]),
     "fusion": (HANDLE, [HANDLE, ctypes.c_char_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_char_p]),
+    "model": (HANDLE, [HANDLE, ctypes.c_char_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_char_p, ctypes.c_char_p]),
+    "weights": (ctypes.c_bool, [HANDLE, ctypes.POINTER(NamedMemory), ctypes.c_int]),
+    "workspace_bytes": (ctypes.c_int64, [HANDLE]),
     "destroy": (None, [HANDLE]),
     "explain": (ctypes.c_char_p, [HANDLE]),
     "bind": (ctypes.c_bool, [HANDLE, ctypes.POINTER(NamedMemory), ctypes.c_int]),
@@ -48,6 +51,7 @@ class Engine:
     """For the current GPU, or for a target such as sm_90a, whose plans can be explained alone."""
 
     def __init__(self, library: Path, target: str = ""):
+        self.library = library
         shared = ctypes.CDLL(str(library.resolve()))
         self.calls = {}
         for name, (result, arguments) in SIGNATURES.items():
@@ -65,8 +69,11 @@ class Engine:
             raise StofError(self.calls["error"]().decode())
         return result
 
-    def plan(self, case: AttentionCase | FusionCase) -> "Plan":
-        if isinstance(case, FusionCase):
+    def plan(self, case: AttentionCase | FusionCase | ModelCase) -> "Plan":
+        if isinstance(case, ModelCase):
+            model, mask = case.model.removesuffix("-4layers"), case.mask.encode() if case.mask else None
+            handle = self.calls["model"](self.handle, model.encode(), case.batch, case.tokens, case.layers, mask, case.dtype.encode())
+        elif isinstance(case, FusionCase):
             handle = self.calls["fusion"](self.handle, case.group.encode(), case.tokens, case.hidden, case.dtype.encode())
         else:
             shape = {name: value.encode() if isinstance(value, str) else value for name, value in case.shape.items()}
@@ -87,8 +94,18 @@ class Plan:
     def bind(self, tensors: dict) -> None:
         """Contiguous tensors of the GPU by name, inputs and outputs; they are kept alive."""
         self.tensors = tensors
+        self.call_with(tensors, "bind")
+
+    def load_weights(self, tensors: dict) -> None:
+        """Contiguous tensors of the host by name; they are copied."""
+        self.call_with(tensors, "weights")
+
+    def call_with(self, tensors: dict, name: str) -> None:
         memory = [NamedMemory(name.encode(), tensor.data_ptr(), tensor.numel() * tensor.element_size()) for name, tensor in tensors.items()]
-        self.engine.check(self.engine.calls["bind"](self.handle, (NamedMemory * len(memory))(*memory), len(memory)))
+        self.engine.check(self.engine.calls[name](self.handle, (NamedMemory * len(memory))(*memory), len(memory)))
+
+    def workspace_bytes(self) -> int:
+        return self.engine.calls["workspace_bytes"](self.handle)
 
     def launch(self, stream: int) -> None:
         self.engine.check(self.engine.calls["launch"](self.handle, stream))

@@ -1,5 +1,6 @@
 """Cases, results and tables of the bench scripts. Needs neither a GPU nor PyTorch."""
 
+import collections
 import json
 import math
 import os
@@ -35,6 +36,9 @@ FUSION_SIZES = {
     "mlp_res_ln": [(128, 768), (4096, 768), (32768, 768), (4096, 4096)],
 }
 FUSION_CASES = [f"{group}:{tokens}:{hidden}" for group, sizes in FUSION_SIZES.items() for tokens, hidden in sizes]
+MODELS = ["bert-base", "bert-large", "gpt2", "t5-base", "vit-base", "llama-7b-4layers"]
+MODEL_SIZES = [(1, 128), (8, 512), (16, 2048)]
+MODEL_CASES = [f"{model}:{batch}:{seq}" for model in MODELS for batch, seq in MODEL_SIZES]
 # Products of weights: what a run costs beside the passes over x.
 GROUP_FLOPS = {"bias_res_ln": 0, "rmsnorm": 0, "gemm_hh": 2, "gemm_h3h_bias": 6, "gemm_bias_gelu": 8, "gemm_bias_res_ln": 2, "mlp_res_ln": 16}
 
@@ -86,6 +90,51 @@ class FusionCase:
         return self.group
 
 
+@dataclass(frozen=True)
+class ModelCase:
+    """model:batch:seq, then :bf16 or nothing."""
+
+    text: str
+    model: str
+    batch: int
+    seq: int
+    dtype: str = "float16"
+
+    @property
+    def cost(self) -> int:
+        return self.batch * self.seq * (4 if self.model.endswith("layers") else 1)
+
+    @property
+    def kind(self) -> str:
+        return self.model
+
+    @property
+    def tokens(self) -> int:
+        return self.patches**2 + 1 if self.model == "vit-base" else self.seq
+
+    @property
+    def patches(self) -> int:
+        """Of ViT, along a side: as many as fit, but ten for 128 tokens, as images of 160 pixels have."""
+        return 10 if self.seq == 128 else math.isqrt(self.seq - 1)
+
+    @property
+    def image_size(self) -> int:
+        return 16 * self.patches
+
+    @property
+    def is_causal(self) -> bool:
+        return self.model in ("gpt2", "llama-7b-4layers")
+
+    @property
+    def mask(self) -> str | None:
+        return None if self.model == "vit-base" else "sliding"
+
+    @property
+    def layers(self) -> int:
+        """0: all."""
+        return 4 if self.model == "llama-7b-4layers" else 0
+
+
 def number(text: str, case: str) -> int:
     if not re.fullmatch(r"[1-9][0-9]*", text):
         raise ValueError(f"case {case}: '{text}' is no positive number")
@@ -122,6 +171,19 @@ def parse_fusion_case(text: str) -> FusionCase:
     return FusionCase(text, group, number(fields[0], text), number(fields[1], text), dtype)
 
 
+def parse_model_case(text: str) -> ModelCase:
+    model, *fields = text.split(":")
+    if model not in MODELS:
+        raise ValueError(f"case {text}: no model '{model}', there is {', '.join(MODELS)}")
+    if len(fields) not in (2, 3) or (len(fields) == 3 and fields[2] not in DTYPES):
+        raise ValueError(f"case {text}: expected model:batch:seq or model:batch:seq:bf16")
+    dtype = DTYPES[fields[2]] if len(fields) == 3 else "float16"
+    case = ModelCase(text, model, number(fields[0], text), number(fields[1], text), dtype)
+    if model == "vit-base" and case.seq < 2:
+        raise ValueError(f"case {text}: an image has at least 2 tokens")
+    return case
+
+
 def parse_cases(texts: list[str], parse, defaults: list[str]) -> list:
     """Of the command line, in its order; without any the defaults, cheapest first."""
     if texts:
@@ -135,6 +197,12 @@ def kernel_names(explanation: str) -> str:
     return " + ".join(Path(template).stem for template in templates)
 
 
+def counted_kernels(explanation: str) -> str:
+    """The templates of a plan, the most frequent first: "72 gemm_sm90, 25 layer_norm"."""
+    counts = collections.Counter(kernel_names(explanation).split(" + "))
+    return ", ".join(f"{count} {name}" for name, count in counts.most_common())
+
+
 def median_of_rounds(rounds: list[list[float]]) -> float:
     return statistics.median(time_us for times in rounds for time_us in times)
 
@@ -144,19 +212,22 @@ def ratio_of_rounds(peer: list[list[float]], stof: list[list[float]]) -> float:
     return statistics.median(statistics.median(p) / statistics.median(s) for p, s in zip(peer, stof, strict=True))
 
 
-def make_row(case: str, rounds: dict[str, list[list[float]]], failures: dict[str, str], **more) -> dict:
-    """A row of the results. rounds: times in microseconds by contender and round, "stof" among them.
+PER_UNIT = {"us": 1, "ms": 1000}  # microseconds
+
+
+def make_row(case: str, rounds: dict[str, list[list[float]]], failures: dict[str, str], unit: str = "us", **more) -> dict:
+    """A row of the results. rounds: times in microseconds by contender and round, "stof" among them; the row has them in `unit`.
 
     A contender that failed has its failure in words for a time."""
-    times: dict = {name: round(median_of_rounds(of), 3) for name, of in rounds.items()}
+    times: dict = {name: round(median_of_rounds(of) / PER_UNIT[unit], 3 if unit == "us" else 5) for name, of in rounds.items()}
     peers = {name: time_us for name, time_us in (times | failures).items() if name != "stof"}
     measured = {name: time_us for name, time_us in peers.items() if not isinstance(time_us, str)}
-    row = {"case": case, "stof_us": times.get("stof"), "peers": peers, **more}
+    row = {"case": case, f"stof_{unit}": times.get("stof"), "peers": peers, **more}
     if "stof" in failures:
         row["failure"] = failures["stof"]
     if measured:
         best = min(measured, key=measured.__getitem__)
-        row |= {"best_peer": best, "best_peer_us": measured[best]}
+        row |= {"best_peer": best, f"best_peer_{unit}": measured[best]}
         if "stof" in rounds:
             row["ratio"] = round(ratio_of_rounds(rounds[best], rounds["stof"]), 4)
     return row
@@ -176,14 +247,15 @@ def cell(value, form: str) -> str:
     return "–" if value is None else format(value, form)
 
 
-def markdown(results: dict, kinds: dict[str, list[str]]) -> str:
+def markdown(results: dict, kinds: dict[str, list[str]], unit: str = "us") -> str:
     header = ", ".join(f"{name} {results[name]}" for name in ("date", "gpu", "driver", "cuda", "clocks_mhz") if results.get(name))
-    lines = [f"`{results['command']}`", "", header, "", "| case | STOF µs | best peer µs | which | ratio | error | kernel |"]
+    symbol, digits = ("µs", ".2f") if unit == "us" else ("ms", ".3f")
+    last = "kernel" if unit == "us" else "launches"
+    lines = [f"`{results['command']}`", "", header, "", f"| case | STOF {symbol} | best peer {symbol} | which | ratio | error | {last} |"]
     lines.append("| --- | ---: | ---: | --- | ---: | ---: | --- |")
     for row in results["rows"]:
-        kernel = row.get("kernel") or "–"
-        cells = [row["case"], cell(row["stof_us"], ".2f"), cell(row.get("best_peer_us"), ".2f"), row.get("best_peer", "–")]
-        cells += [cell(row.get("ratio"), ".3f"), cell(row.get("error"), ".1e"), kernel]
+        cells = [row["case"], cell(row[f"stof_{unit}"], digits), cell(row.get(f"best_peer_{unit}"), digits), row.get("best_peer", "–")]
+        cells += [cell(row.get("ratio"), ".3f"), cell(row.get("error"), ".1e"), str(row.get(last) or "–")]
         lines.append(f"| {' | '.join(cells)} |")
     means = geometric_means(results["rows"], kinds)
     if means:
@@ -208,7 +280,8 @@ def replace_file(path: Path, text: str) -> None:
 class Results:
     """What a script has measured, on disk after each row: <name>.json and <name>.md."""
 
-    def __init__(self, folder: Path, name: str, kinds: dict[str, list[str]], continues: bool = False):
+    def __init__(self, folder: Path, name: str, kinds: dict[str, list[str]], continues: bool = False, unit: str = "us"):
+        self.unit = unit
         self.json_path, self.table_path, self.kinds = folder / f"{name}.json", folder / f"{name}.md", kinds
         folder.mkdir(parents=True, exist_ok=True)
         if continues:
@@ -231,7 +304,7 @@ class Results:
 
     def write(self) -> None:
         replace_file(self.json_path, json.dumps(self.data, indent=1, ensure_ascii=False) + "\n")
-        replace_file(self.table_path, markdown(self.data, self.kinds))
+        replace_file(self.table_path, markdown(self.data, self.kinds, self.unit))
 
 
 def one_line(error: object, most: int = 300) -> str:

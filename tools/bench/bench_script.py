@@ -1,4 +1,4 @@
-"""What the scripts attention and fusion share: arguments, and the loop over cases."""
+"""What the scripts share: arguments, and the loop over cases."""
 
 import argparse
 import os
@@ -52,7 +52,7 @@ def restart(arguments: argparse.Namespace, cases: list, deadline: float) -> None
 
 
 def print_row(row: dict) -> None:
-    times = {"stof": row["stof_us"] if "failure" not in row else row["failure"], **row["peers"]}
+    times = {"stof": row.get("stof_us", row.get("stof_ms")) if "failure" not in row else row["failure"], **row["peers"]}
     print(row["case"], f"ratio {row.get('ratio')}", f"error {row.get('error')}", row.get("kernel"), times, flush=True)
 
 
@@ -71,9 +71,9 @@ def measure(cases: list, arguments: argparse.Namespace, results: bench_results.R
             print(f"the time is up, left out: {' '.join(results.data['left_out'])}")
             break
         try:
-            row = bench_timing.CaseRun(make_problem(case, arguments)).row(engine, timer)
+            row = bench_timing.CaseRun(make_problem(case, arguments), results.unit).row(engine, timer)
         except Exception as error:  # such as too little memory; the other cases may fit
-            row = bench_results.make_row(case.text, {}, {"stof": bench_results.one_line(error)}, kind=case.kind)
+            row = bench_results.make_row(case.text, {}, {"stof": bench_results.one_line(error)}, results.unit, kind=case.kind)
         results.add(row)
         print_row(row)
         if not bench_timing.gpu_works() and cases[done + 1 :]:

@@ -6,14 +6,14 @@ import math
 import subprocess
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Callable
 
 import torch
 
 import bench_results
 from bench_plans import Engine
-from bench_results import AttentionCase, FusionCase
+from bench_results import AttentionCase, FusionCase, ModelCase
 
 FLUSH_ELEMENTS = 256 << 18  # of 4 bytes: 256 MiB
 LEAST_REPLAYS = 25
@@ -113,19 +113,20 @@ def relative_error(result: torch.Tensor, expected: torch.Tensor) -> float:
 class Problem:
     """A case with its tensors."""
 
-    case: AttentionCase | FusionCase
+    case: AttentionCase | FusionCase | ModelCase
     tensors: dict[str, torch.Tensor]  # inputs and the output, by the names of the plan
     output: str
     peers: list[Contender]
     sampled: Callable[[torch.Tensor], torch.Tensor]  # some rows of an output …
     expected: torch.Tensor  # … and what they are in float64
+    weights: dict[str, torch.Tensor] = field(default_factory=dict)  # on the host, by name; the plan takes those that it has
 
 
 class CaseRun:
     """Measures STOF and the peers on one problem. A failure of any of them becomes a text of the row."""
 
-    def __init__(self, problem: Problem):
-        self.problem, self.plan = problem, None
+    def __init__(self, problem: Problem, unit: str):
+        self.problem, self.unit, self.plan = problem, unit, None
         self.captured, self.errors, self.failures = [], {}, {}
         self.details = {"kind": problem.case.kind, "kernel": ""}
 
@@ -141,7 +142,7 @@ class CaseRun:
             self.failures.setdefault("stof", bench_results.one_line(error))
         errors = {name: float(f"{error:.3e}") for name, error in self.errors.items()}
         self.details |= {"error": errors.pop("stof", None), "peer_errors": errors}
-        return bench_results.make_row(self.problem.case.text, rounds, self.failures, **self.details)
+        return bench_results.make_row(self.problem.case.text, rounds, self.failures, self.unit, **self.details)
 
     def enter(self, contender: Contender, most_error: float) -> None:
         try:
@@ -160,6 +161,8 @@ class CaseRun:
         self.details["build_ms"] = round((time.perf_counter() - start) * 1e3, 1)
         explanation = self.plan.explain()
         self.details |= {"kernel": bench_results.kernel_names(explanation), "explanation": explanation.splitlines()}
+        if self.problem.weights:
+            self.prepare_model(engine, explanation)
         self.plan.bind(self.problem.tensors)
         plan, output = self.plan, self.problem.tensors[self.problem.output]
 
@@ -169,7 +172,26 @@ class CaseRun:
 
         return run
 
+    def prepare_model(self, engine: Engine, explanation: str) -> None:
+        start = time.perf_counter()
+        warm = Engine(engine.library).plan(self.problem.case)
+        del warm
+        self.details["warm_build_ms"] = round((time.perf_counter() - start) * 1e3, 1)
+        self.details["launches"] = explanation.count(", block ")
+        self.details["kernel"] = bench_results.counted_kernels(explanation)
+        del self.details["explanation"]  # of a hundred launches
+        self.plan.load_weights(self.problem.weights)
+        self.details["memory_mib"] = sum(self.plan_bytes()) >> 20
+
+    def plan_bytes(self) -> list[int]:
+        """Of weights, tensors and workspace."""
+        tensors = [*self.problem.weights.values(), *self.problem.tensors.values()]
+        return [tensor.numel() * tensor.element_size() for tensor in tensors] + [self.plan.workspace_bytes()]
+
     def measure_layout(self) -> None:
+        first = getattr(self.problem, "first", None)
+        if first:
+            self.details |= {"peer_first_s": first.seconds, "peer_memory_mib": first.peak_mib}
         layout_ms = self.plan.layout_ms() if self.plan else None
         if layout_ms is not None:
             self.details["layout_ms"] = layout_ms

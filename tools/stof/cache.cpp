@@ -16,7 +16,7 @@ namespace {
 using cache::EntryKind;
 using cache::InventoryItem;
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kCacheExamples = R"(Examples:
   stof cache path
   stof cache ls --json
   stof cache verify --cache-dir app/cache
@@ -134,7 +134,7 @@ void add_cache(CLI::App& stof) {
   auto options = std::make_shared<CacheCommand>();
   CLI::App* app = stof.add_subcommand("cache", "Look into the cache on disk");
   app->require_subcommand(1);
-  app->footer(kExamples);
+  app->footer(kCacheExamples);
   const auto add = [&](const char* name, const char* description,
                        void (*run)(const CacheCommand&)) {
     CLI::App* command = app->add_subcommand(name, description);

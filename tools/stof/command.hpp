@@ -18,11 +18,15 @@ namespace stof::command {
 void add_run(CLI::App& stof);
 void add_plan(CLI::App& stof);
 void add_compile(CLI::App& stof);
+void add_tune(CLI::App& stof);
 void add_mask(CLI::App& stof);
 void add_render(CLI::App& stof);
 void add_template(CLI::App& stof);
 void add_cache(CLI::App& stof);
+void add_model(CLI::App& stof);
+void add_bench(CLI::App& stof);
 void add_devices(CLI::App& stof);
+void add_completion(CLI::App& stof);
 void add_version(CLI::App& stof);
 
 // What the process exits with; `stof --help` documents them.

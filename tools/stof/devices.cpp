@@ -12,7 +12,7 @@ namespace stof::command {
 
 namespace {
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kDevicesExamples = R"(Examples:
   stof devices
   stof devices --profiles
   stof devices --json | jq '.[0].sm_count')";
@@ -62,7 +62,7 @@ void add_devices(CLI::App& stof) {
   app->add_flag("--profiles", options->lists_profiles,
                 "Those that the library knows, for --device-profile");
   app->add_flag("--json", options->is_json, "For programs");
-  app->footer(kExamples);
+  app->footer(kDevicesExamples);
   app->callback([options] { list_devices(*options); });
 }
 

@@ -66,11 +66,15 @@ int main(int argc, char** argv) {
   stof::command::add_run(stof);
   stof::command::add_plan(stof);
   stof::command::add_compile(stof);
+  stof::command::add_tune(stof);
   stof::command::add_mask(stof);
   stof::command::add_render(stof);
   stof::command::add_template(stof);
   stof::command::add_cache(stof);
+  stof::command::add_model(stof);
+  stof::command::add_bench(stof);
   stof::command::add_devices(stof);
+  stof::command::add_completion(stof);
   stof::command::add_version(stof);
   return run(stof, argc, argv);
 }

@@ -18,7 +18,7 @@ namespace stof::command {
 
 namespace {
 
-constexpr const char* kExamples = R"help(Examples:
+constexpr const char* kMaskExamples = R"help(Examples:
   stof mask causal --length 4096
   stof mask "longformer(64, 32) && !strided(7)" --length 2048 --png mask.png
   stof mask "k_pos <= q_pos || k_pos < 4" --q-len 128 --kv-len 1024 --json
@@ -165,7 +165,7 @@ void add_mask(CLI::App& stof) {
       ->capture_default_str();
   app->add_flag("--json", options->is_json, "For programs");
   app->footer(
-      fmt::format("{}\nReady-made: {}", kExamples, fmt::join(mask::ready_made_masks(), ", ")));
+      fmt::format("{}\nReady-made: {}", kMaskExamples, fmt::join(mask::ready_made_masks(), ", ")));
   app->callback([options] { show_mask(*options); });
 }
 

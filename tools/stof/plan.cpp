@@ -2,8 +2,10 @@
 #include <memory>
 #include <mutex>
 
+#include "base/files.hpp"
 #include "command.hpp"
 #include "engine/explain.hpp"
+#include "engine/plan_picture.hpp"
 
 namespace stof::command {
 
@@ -13,6 +15,7 @@ constexpr const char* kPlanExamples = R"(Examples:
   stof plan graph.json
   stof plan graph.json --target sm_90a --device-profile h200 --dim seq=512
   stof plan graph.json --target sm_80 --json | jq '.launches[].template'
+  stof plan graph.json --target sm_90a --svg plan.svg
 
 With no --dim, symbolic dims are at their largest.)";
 
@@ -27,6 +30,7 @@ struct PlanOptions {
   GraphOptions graph;
   EngineChoice engine;
   DimOptions dims;
+  std::string svg;
   bool is_json = false;
 };
 
@@ -34,6 +38,9 @@ void plan(const PlanOptions& options) {
   const Engine engine(options.engine.options());
   const Plan plan = engine.build(options.graph.read());
   const DimValues dims = options.dims.values();
+  if (!options.svg.empty()) {
+    base::write_file_atomically(options.svg, engine::plan_svg(plan, dims));
+  }
   print(options.is_json ? engine::explain_json(plan, dims) : plan.explain(dims));
 }
 
@@ -113,6 +120,8 @@ void add_plan(CLI::App& stof) {
   options->graph.add_to(*app);
   options->dims.add_to(*app);
   app->add_flag("--json", options->is_json, "For programs");
+  app->add_option("--svg", options->svg, "Draw it: launches, with predicted and measured times")
+      ->type_name("FILE.svg");
   options->engine.add_backend_to(*app);
   options->engine.add_target_to(*app);
   options->engine.add_kernels_to(*app);

@@ -13,7 +13,7 @@ namespace stof::command {
 
 namespace {
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kRunExamples = R"(Examples:
   stof run graph.json --weights w.safetensors --input x=x.npy --output y=y.npy
   stof run graph.json --backend reference --input ids=ids.npy --dim seq=317
 
@@ -126,7 +126,7 @@ void add_run(CLI::App& stof) {
   options->dims.add_to(*app);
   options->engine.add_backend_to(*app);
   options->engine.add_kernels_to(*app);
-  app->footer(kExamples);
+  app->footer(kRunExamples);
   app->callback([options] { run(*options); });
 }
 

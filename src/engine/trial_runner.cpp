@@ -1,0 +1,308 @@
+#include "engine/trial_runner.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <utility>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include "base/gpu_target.hpp"
+#include "base/hash.hpp"
+#include "cuda/device.hpp"
+#include "execute/device_program.hpp"
+#include "stof/error.hpp"
+
+namespace stof::engine {
+
+using execute::DeviceProgram;
+using execute::Replay;
+using execute::TensorContents;
+using execute::TensorCopies;
+using tune::Outcome;
+using tune::Trial;
+
+namespace {
+
+constexpr double kReplayUs = 300;  // long beside the time that an event takes
+constexpr int kMostRuns = 96;      // of a replay
+constexpr int kLeastRuns = 4;
+
+std::string kernel_key_of(const std::vector<base::Digest>& digests) {
+  std::string text;
+  for (const base::Digest& digest : digests) {
+    text += digest.hex();
+  }
+  return base::hash(text).hex();
+}
+
+std::string message_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const CacheError&) {
+    throw;  // of every trial, so not of this one
+  } catch (const CancelledError&) {
+    throw;
+  } catch (const Error& failure) {
+    return failure.what();
+  }
+}
+
+std::string now() {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::now()));
+}
+
+std::size_t bytes_of(const graph::Value& value) {
+  std::int64_t count = size_bytes(value.dtype);
+  for (const std::int64_t extent : value.shape.sizes({})) {
+    count *= extent;
+  }
+  return static_cast<std::size_t>(count);
+}
+
+std::vector<double> to_doubles(const HostTensor& tensor) {
+  std::vector<double> values(static_cast<std::size_t>(tensor.element_count()));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = tensor.at(static_cast<std::int64_t>(i));
+  }
+  return values;
+}
+
+std::vector<double> read_rows(const TensorCopies& copies, int output, const ExpectedRows& rows) {
+  HostTensor tensor(rows.dtype, {std::ssize(rows.rows), rows.row_elements});
+  const auto row_bytes = static_cast<std::size_t>(rows.row_elements * size_bytes(rows.dtype));
+  for (std::size_t i = 0; i < rows.rows.size(); ++i) {
+    copies.read_output(output, static_cast<std::size_t>(rows.rows[i]) * row_bytes,
+                       tensor.bytes().subspan(i * row_bytes, row_bytes));
+  }
+  return to_doubles(tensor);
+}
+
+}  // namespace
+
+struct TrialRunner::Candidate {
+  const Trial* trial = nullptr;
+  fusion::Lowered lowered;
+  std::vector<jit::Kernel> kernels;
+  std::string kernel_key;  // empty until they are compiled
+  std::optional<Replay> replay;
+  Outcome outcome;
+  bool is_done = false;  // the outcome is known
+
+  void fail(std::string reason) {
+    outcome = {.time_us = {}, .failure = std::move(reason)};
+    is_done = true;
+  }
+};
+
+std::optional<Outcome> TrialRunner::recall(const Trial& trial) {
+  std::vector<base::Digest> digests;
+  try {
+    const base::GpuTarget target = base::parse_gpu_target(tools_.profile->target);
+    for (const kernel::KernelSpec& spec : space_.lower(trial).specs) {
+      const std::optional<base::Digest> digest = tools_.jit->known(spec, target);
+      if (!digest) {
+        return std::nullopt;
+      }
+      digests.push_back(*digest);
+    }
+  } catch (const GraphError& refusal) {
+    return Outcome{.time_us = {}, .failure = refusal.what()};
+  }
+  return records_.find(trial, kernel_key_of(digests));
+}
+
+std::vector<Outcome> TrialRunner::measure(std::span<const Trial> trials) {
+  std::vector<Candidate> candidates(trials.size());
+  for (std::size_t i = 0; i < trials.size(); ++i) {
+    candidates[i].trial = &trials[i];
+    try {
+      candidates[i].lowered = space_.lower(trials[i]);
+    } catch (const GraphError& refusal) {
+      candidates[i].fail(refusal.what());
+    }
+  }
+  try {
+    compile(candidates);
+  } catch (const CancelledError&) {
+    return {};
+  }
+  std::vector<std::pair<std::string, std::vector<Candidate*>>> by_problem;
+  for (Candidate& candidate : candidates) {
+    const std::string& problem = candidate.trial->problem;
+    auto known = std::ranges::find(by_problem, problem,
+                                   &std::pair<std::string, std::vector<Candidate*>>::first);
+    if (known == by_problem.end()) {
+      known = by_problem.insert(by_problem.end(), {problem, {}});
+    }
+    if (!candidate.is_done) {
+      known->second.push_back(&candidate);
+    }
+  }
+  for (auto& [problem, of_problem] : by_problem) {
+    if (tools_.stop.stop_requested()) {
+      break;
+    }
+    race(problem, of_problem);
+  }
+  std::vector<Outcome> outcomes;
+  for (Candidate& candidate : candidates) {
+    outcomes.push_back(std::move(candidate.outcome));
+  }
+  return outcomes;
+}
+
+void TrialRunner::compile(std::vector<Candidate>& candidates) {
+  std::vector<kernel::KernelSpec> specs;
+  for (const Candidate& candidate : candidates) {
+    specs.insert(specs.end(), candidate.lowered.specs.begin(), candidate.lowered.specs.end());
+  }
+  std::vector<jit::Outcome> kernels =
+      tools_.jit->try_each(specs, base::parse_gpu_target(tools_.profile->target), tools_.stop);
+  auto next = kernels.begin();
+  for (Candidate& candidate : candidates) {
+    std::vector<base::Digest> digests;
+    for (std::size_t i = 0; i < candidate.lowered.specs.size(); ++i, ++next) {
+      if (next->error) {
+        candidate.fail(message_of(next->error));
+        continue;
+      }
+      digests.push_back(next->kernel->digest);
+      candidate.kernels.push_back(*std::move(next->kernel));
+    }
+    if (candidate.is_done) {
+      continue;
+    }
+    candidate.kernel_key = kernel_key_of(digests);
+    // Kernels that are new to this process may be ones that were timed in another.
+    if (auto known = records_.find(*candidate.trial, candidate.kernel_key)) {
+      candidate.outcome = *std::move(known);
+      candidate.is_done = true;
+    }
+  }
+}
+
+const TrialRunner::Segment& TrialRunner::segment(const std::string& problem) {
+  if (const auto known = segments_.find(problem); known != segments_.end()) {
+    return known->second;
+  }
+  const graph::Ir& ir = space_.graph(problem);
+  HostTensors tensors = random_tensors(ir);
+  Segment& segment = segments_[problem];
+  segment.tensors = std::move(tensors);
+  segment.expectation = expect(ir, segment.tensors);
+  if (!segment.expectation.skipped.empty()) {
+    tools_.tell(space_.label(problem), "not checked: " + segment.expectation.skipped);
+  }
+  for (const auto& value : ir.values) {
+    if (value->role != graph::ValueRole::Result) {
+      const bool is_input = value->role == graph::ValueRole::Input;
+      (is_input ? segment.contents.inputs : segment.contents.weights)
+          .emplace_back(std::as_const(segment.tensors.at(value->name)).bytes());
+    }
+  }
+  for (const graph::Output& output : ir.outputs) {
+    segment.contents.output_bytes.push_back(bytes_of(graph::value_at(ir, output.value)));
+  }
+  return segment;
+}
+
+// Loads, runs once and looks at the results.
+void TrialRunner::prepare(Candidate& candidate, const Segment& segment, const TensorCopies& copies,
+                          int runs) {
+  try {
+    std::vector<std::span<const std::byte>> cubins;
+    for (const jit::Kernel& kernel : candidate.kernels) {
+      cubins.emplace_back(kernel.compiled.cubin);
+    }
+    candidate.replay.emplace(
+        std::make_shared<const DeviceProgram>(tools_.device, candidate.lowered.program, cubins),
+        copies, runs);
+  } catch (const CudaError& error) {
+    candidate.fail(error.what());  // more threads or shared memory than there are
+    return;
+  }
+  copies.spoil_outputs();
+  candidate.replay->run_once();
+  for (std::size_t i = 0; i < segment.expectation.outputs.size(); ++i) {
+    const ExpectedRows& expected = segment.expectation.outputs[i];
+    const auto fault = mismatch(expected, read_rows(copies, static_cast<int>(i), expected));
+    if (fault) {
+      candidate.fail(fmt::format("wrong numbers: output {}, {}", i, *fault));
+      candidate.replay.reset();
+      return;
+    }
+  }
+}
+
+void TrialRunner::race(const std::string& problem, std::vector<Candidate*>& candidates) {
+  if (candidates.empty()) {
+    return;
+  }
+  const Segment* data = nullptr;
+  try {
+    data = &segment(problem);
+  } catch (const GraphError& error) {
+    for (Candidate* candidate : candidates) {
+      candidate->fail(error.what());
+      keep(*candidate);
+    }
+    return;
+  }
+  const double predicted_us = std::max(space_.settings(problem).front().predicted_us, 1.0);
+  const int copy_count = TensorCopies::count_for(
+      data->contents, 2 * static_cast<std::size_t>(tools_.profile->l2_bytes), kMostRuns);
+  const int runs = std::max(
+      copy_count, std::clamp(static_cast<int>(kReplayUs / predicted_us), kLeastRuns, kMostRuns));
+  const TensorCopies copies(tools_.device, data->contents, copy_count);
+  std::vector<const Replay*> replays;
+  std::vector<Candidate*> running;
+  for (Candidate* candidate : candidates) {
+    prepare(*candidate, *data, copies, runs);
+    if (candidate->replay) {
+      running.push_back(candidate);
+      replays.push_back(&*candidate->replay);
+    }
+  }
+  // The first one is also the canary: it has its turn again and again, in each round.
+  const auto time_round = [&](std::span<const int> racing, int samples) {
+    std::vector<const Replay*> turn;
+    for (const int place : racing) {
+      turn.push_back(replays[static_cast<std::size_t>(place)]);
+    }
+    turn.push_back(replays.front());
+    tune::Round round{.times_us = execute::time_in_turn(turn, samples), .canary_us = {}};
+    round.canary_us = std::move(round.times_us.back());
+    round.times_us.pop_back();
+    return round;
+  };
+  const tune::RaceOptions options;
+  const tune::RaceResult result = tune::race(static_cast<int>(replays.size()), time_round, options);
+  if (result.canary_spread > options.canary_spread) {
+    tools_.tell(
+        space_.label(problem),
+        fmt::format("the GPU was busy or changed its clock: equal runs differed by {:.1f} %, "
+                    "after {} repeats",
+                    100 * result.canary_spread, result.repeats));
+  }
+  for (std::size_t i = 0; i < running.size(); ++i) {
+    running[i]->outcome = {.time_us = result.times_us[i], .failure = {}};
+    running[i]->is_done = true;
+  }
+  for (Candidate* candidate : candidates) {
+    candidate->replay.reset();  // its memory is that of the copies
+    keep(*candidate);
+  }
+}
+
+void TrialRunner::keep(const Candidate& candidate) {
+  records_.add(*candidate.trial, candidate.outcome,
+               {.kernel_key = candidate.kernel_key,
+                .driver = cuda::version_text(cuda::driver_version()),
+                .compiler = tools_.compiler,
+                .when = now()});
+}
+
+}  // namespace stof::engine

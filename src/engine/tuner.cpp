@@ -1,0 +1,228 @@
+#include "engine/tuner.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/trial_runner.hpp"
+#include "engine/tuning_space.hpp"
+#include "graph/canonical.hpp"
+#include "tune/records.hpp"
+
+namespace stof::engine {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr double kQuickSeconds = 10;
+constexpr double kFullSeconds = 60;
+
+const json kPlanConfig = {{"what", "plan"}};
+
+double seconds_of(const TuningRequest& request) {
+  return request.seconds > 0              ? request.seconds
+         : request.level == Tuning::Quick ? kQuickSeconds
+                                          : kFullSeconds;
+}
+
+json number_or_null(const std::optional<double>& number) {
+  return number ? json(*number) : json(nullptr);
+}
+
+std::optional<double> optional_number(const json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_number() ? std::optional(found->get<double>())
+                                                     : std::nullopt;
+}
+
+json result_json(const Tuned& tuned) {
+  json segments = json::array();
+  for (const TunedSegment& segment : tuned.segments) {
+    json entry = tune::to_json(segment.setting);
+    entry["problem"] = json::parse(segment.problem);
+    entry["label"] = segment.label;
+    entry["count"] = segment.count;
+    entry["predicted_us"] = segment.setting.predicted_us;
+    entry["time_us"] = number_or_null(segment.time_us);
+    entry["before_us"] = number_or_null(segment.before_us);
+    segments.push_back(std::move(entry));
+  }
+  json result = {{"level", static_cast<int>(tuned.level)},
+                 {"segments", std::move(segments)},
+                 {"time_us", number_or_null(tuned.time_us)},
+                 {"before_us", number_or_null(tuned.before_us)},
+                 {"ended", tuned.ended},
+                 {"timed", tuned.timed},
+                 {"recalled", tuned.recalled},
+                 {"failed", tuned.failed},
+                 {"seconds", tuned.seconds},
+                 {"when", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                                      fmt::gmtime(std::chrono::system_clock::now()))}};
+  if (tuned.scheme) {
+    result["scheme"] = tuned.scheme->text();
+  }
+  return result;
+}
+
+// Nothing for JSON that result_json does not write: a record is a file that anybody may have made.
+std::optional<Tuned> from_json(const json& result) {
+  try {
+    Tuned tuned{.level = static_cast<Tuning>(std::clamp(result.at("level").get<int>(), 0, 2)),
+                .scheme = {},
+                .segments = {},
+                .time_us = optional_number(result, "time_us"),
+                .before_us = optional_number(result, "before_us"),
+                .ended = result.at("ended"),
+                .timed = result.at("timed"),
+                .recalled = result.at("recalled"),
+                .failed = result.at("failed"),
+                .seconds = result.at("seconds")};
+    if (result.contains("scheme")) {
+      tuned.scheme = fusion::Scheme::from_text(result["scheme"].get<std::string>());
+    }
+    for (const json& entry : result.at("segments")) {
+      const std::optional<tune::Setting> setting = tune::setting_from_json(entry);
+      if (!setting) {
+        return std::nullopt;
+      }
+      tuned.segments.push_back({.problem = fusion::problem_key(entry.at("problem")),
+                                .label = entry.at("label"),
+                                .count = entry.at("count"),
+                                .setting = *setting,
+                                .time_us = optional_number(entry, "time_us"),
+                                .before_us = optional_number(entry, "before_us")});
+      tuned.segments.back().setting.predicted_us = entry.at("predicted_us");
+    }
+    return tuned;
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+std::string time_text(const std::optional<double>& time_us) {
+  return time_us ? fmt::format("{:.1f} us", *time_us) : "unknown";
+}
+
+}  // namespace
+
+fusion::Decisions Tuned::decisions() const {
+  fusion::Decisions decisions{.scheme = scheme, .settings = {}, .lists_all = false};
+  for (const TunedSegment& segment : segments) {
+    if (segment.time_us) {
+      decisions.settings.emplace(
+          segment.problem,
+          fusion::Setting{.kernel = segment.setting.kernel, .config = segment.setting.config});
+    }
+  }
+  return decisions;
+}
+
+json Tuner::key_of(const graph::Ir& ir) const {
+  return {{"graph", graph::canonicalise(ir).digest.hex()},
+          {"device", tools_.profile->name},
+          {"target", tools_.profile->target},
+          {"sm_count", tools_.profile->sm_count},
+          {"templates", tools_.templates_digest.hex()},
+          {"version", STOF_VERSION}};
+}
+
+std::optional<Tuned> Tuner::find(const graph::Ir& ir) const {
+  const auto record = tools_.store->find(key_of(ir), kPlanConfig);
+  std::optional<Tuned> tuned = record ? from_json(record->result) : std::nullopt;
+  if (tuned) {
+    tuned->recalled += std::exchange(tuned->timed, 0);
+    tuned->seconds = 0;
+    tuned->ended = "known from an earlier tuning";
+  }
+  return tuned;
+}
+
+Tuned Tuner::tune(const graph::Ir& ir, const TuningRequest& request) const {
+  const double max_seconds = seconds_of(request);
+  const double start = tune::steady_seconds();
+  TuningSpace space(ir, *tools_.templates, *tools_.profile, tools_.build_layout);
+  tune::Records records(*tools_.store);
+  std::int64_t timed = 0;
+  const auto tell = [&](const std::string& name, const std::string& detail, double done) {
+    tools_.report({.stage = "tune",
+                   .name = name,
+                   .milliseconds = 1e3 * (tune::steady_seconds() - start),
+                   .detail = detail,
+                   .done = done});
+  };
+  const auto done = [&] { return std::min((tune::steady_seconds() - start) / max_seconds, 1.0); };
+  TrialRunner runner({.device = *tools_.device,
+                      .profile = tools_.profile,
+                      .jit = tools_.jit,
+                      .compiler = tools_.compiler(),
+                      .stop = request.stop,
+                      .tell = [&](const std::string& name,
+                                  const std::string& detail) { tell(name, detail, done()); }},
+                     space, records);
+  const auto measure = [&](std::span<const tune::Trial> trials) {
+    std::vector<tune::Outcome> outcomes = runner.measure(trials);
+    timed += std::ssize(outcomes);
+    tell(ir.name,
+         fmt::format("{} trials, at most {:.0f} s left", timed,
+                     std::max(max_seconds - (tune::steady_seconds() - start), 0.0)),
+         done());
+    return outcomes;
+  };
+  tune::Trials trials(
+      measure, [&](const tune::Trial& trial) { return runner.recall(trial); },
+      {.max_seconds = max_seconds}, request.stop);
+
+  std::map<std::string, std::vector<tune::Setting>> ordered;  // once, so that nothing shifts
+  const tune::SettingsOf settings = [&](const std::string& problem) {
+    const auto known = ordered.find(problem);
+    return known != ordered.end()
+               ? known->second
+               : ordered.emplace(problem, records.order(problem, space.settings(problem)))
+                     .first->second;
+  };
+  tune::SearchOptions options;
+  options.is_fine = request.level == Tuning::Full;
+  tune::SearchResult found;
+  if (std::optional<tune::Space> schemes = space.schemes()) {
+    schemes->settings = settings;
+    found = tune::search(*schemes, trials, options);
+  } else {
+    if (!options.is_fine) {
+      options.patience = 1;
+      options.first_share = options.coarse_settings;
+    }
+    found = tune::fine_search(space.parts(), settings, trials, options);
+  }
+
+  Tuned tuned{.level = found.end == tune::End::Stopped ? Tuning::None : request.level,
+              .scheme = found.scheme,
+              .segments = {},
+              .time_us = found.time_us,
+              .before_us = found.before_us,
+              .ended = tune::name(found.end),
+              .timed = trials.timed(),
+              .recalled = trials.recalled(),
+              .failed = trials.failed(),
+              .seconds = tune::steady_seconds() - start};
+  for (const tune::Decision& decision : found.decisions) {
+    tuned.segments.push_back({.problem = decision.part.problem,
+                              .label = space.label(decision.part.problem),
+                              .count = decision.part.count,
+                              .setting = decision.setting,
+                              .time_us = decision.time_us,
+                              .before_us = decision.before_us});
+  }
+  tools_.store->add({.problem = key_of(ir), .config = kPlanConfig, .result = result_json(tuned)});
+  tell(ir.name,
+       fmt::format("{} to {}, {} trials timed, {} known, {}", time_text(tuned.before_us),
+                   time_text(tuned.time_us), tuned.timed, tuned.recalled, tuned.ended),
+       1);
+  return tuned;
+}
+
+}  // namespace stof::engine

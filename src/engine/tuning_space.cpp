@@ -1,0 +1,161 @@
+#include "engine/tuning_space.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <tuple>
+
+#include "base/check.hpp"
+#include "fusion/run_time_masks.hpp"
+#include "fusion/scheme_groups.hpp"
+#include "fusion/scheme_moves.hpp"
+#include "fusion/segment_graph.hpp"
+#include "stof/error.hpp"
+
+namespace stof::engine {
+
+using fusion::Decisions;
+using fusion::Lowered;
+using fusion::Scheme;
+
+namespace {
+
+// Trials lower the same masks again and again.
+fusion::BuildLayout remembering(fusion::BuildLayout build_layout) {
+  using Key = std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
+  auto known = std::make_shared<std::map<Key, mask::MaskLayout>>();  // shared by copies
+  return [known, build = std::move(build_layout)](const Mask& mask, const mask::Extent& extent) {
+    const Key key{mask.digest(), extent.batch, extent.heads, extent.q_len, extent.kv_len};
+    const auto found = known->find(key);
+    return found != known->end() ? found->second
+                                 : known->emplace(key, build(mask, extent)).first->second;
+  };
+}
+
+// A segment alone, in one piece.
+Decisions in_one_piece(const graph::Ir& segment) {
+  const std::size_t count = fusion::operator_order(segment).size();
+  return {.scheme = Scheme(std::vector<bool>(count, false)), .settings = {}, .lists_all = false};
+}
+
+// The launch that a setting is for: copies in front of it are none.
+std::size_t main_launch(const Lowered& lowered) {
+  const auto found = std::ranges::find_if(lowered.origins, [](const fusion::LaunchOrigin& origin) {
+    return origin.group == 0 && origin.problem["operators"][0]["op"] != "copy";
+  });
+  return found == lowered.origins.end() ? 0
+                                        : static_cast<std::size_t>(found - lowered.origins.begin());
+}
+
+}  // namespace
+
+TuningSpace::TuningSpace(const graph::Ir& ir, const fusion::TemplateLibrary& templates,
+                         const base::DeviceProfile& device, fusion::BuildLayout build_layout)
+    : ir_(fusion::with_kv_lengths(ir)),
+      templates_(templates),
+      device_(device),
+      build_layout_(remembering(std::move(build_layout))),
+      order_(fusion::operator_order(ir_)),
+      plain_(fusion::lower(ir_, templates, device, build_layout_)) {}
+
+std::optional<tune::Space> TuningSpace::schemes() {
+  if (!plain_.scheme) {
+    return std::nullopt;
+  }
+  return tune::Space{
+      .proposals = {*plain_.scheme},
+      .moves = [this](const Scheme& scheme) { return moves(scheme); },
+      .problem = [this](const fusion::Segment& segment) { return problem_of(segment); },
+      .settings = [this](const std::string& problem) { return settings(problem); }};
+}
+
+std::vector<tune::Part> TuningSpace::parts() {
+  std::vector<tune::Part> parts;
+  for (const std::vector<int>& group : plain_.groups) {
+    const std::optional<std::string> problem = add(group);
+    if (!problem) {
+      continue;
+    }
+    const auto known = std::ranges::find(parts, *problem, &tune::Part::problem);
+    if (known == parts.end()) {
+      parts.push_back({.problem = *problem, .count = 1});
+    } else {
+      ++known->count;
+    }
+  }
+  return parts;
+}
+
+// What a template lets escape, lowering knows: a move too many is found out there.
+std::vector<Scheme> TuningSpace::moves(const Scheme& scheme) const {
+  const auto may_escape = [](const fusion::Segment&, int) { return true; };
+  std::vector<Scheme> all;
+  for (const auto& move : {fusion::expand, fusion::seize, fusion::compete}) {
+    std::vector<Scheme> moved = move(order_, scheme, may_escape);
+    all.insert(all.end(), moved.begin(), moved.end());
+  }
+  return all;
+}
+
+std::optional<std::string> TuningSpace::problem_of(const fusion::Segment& segment) {
+  return add(fusion::operators_of(order_, segment));
+}
+
+std::optional<std::string> TuningSpace::add(std::span<const int> operators) {
+  std::vector<int> key(operators.begin(), operators.end());
+  std::ranges::sort(key);
+  const auto known = known_.find(key);
+  if (known != known_.end()) {
+    return known->second;
+  }
+  std::optional<std::string>& name = known_[key];
+  try {
+    Problem problem{.graph = fusion::segment_graph(ir_, key), .label = {}, .settings = {}};
+    Decisions decisions = in_one_piece(problem.graph);
+    decisions.lists_all = true;
+    const Lowered lowered =
+        fusion::lower(problem.graph, templates_, device_, build_layout_, decisions);
+    if (lowered.program.launches.empty()) {
+      return name;
+    }
+    const std::size_t main = main_launch(lowered);
+    name = fusion::problem_key(lowered.origins[main].problem);
+    problem.label = lowered.program.launches[main].label;
+    for (const fusion::Option& option : lowered.options[main]) {
+      problem.settings.push_back({.kernel = option.kernel,
+                                  .config = option.config,
+                                  .predicted_us = option.time.total_us()});
+    }
+    problems_.try_emplace(*name, std::move(problem));
+  } catch (const GraphError&) {
+    name.reset();  // no template takes them together
+  }
+  return name;
+}
+
+const std::vector<tune::Setting>& TuningSpace::settings(const std::string& problem) const {
+  return problems_.at(problem).settings;
+}
+
+const std::string& TuningSpace::label(const std::string& problem) const {
+  return problems_.at(problem).label;
+}
+
+const graph::Ir& TuningSpace::graph(const std::string& problem) const {
+  return problems_.at(problem).graph;
+}
+
+Lowered TuningSpace::lower(const tune::Trial& trial) const {
+  const graph::Ir& segment = graph(trial.problem);
+  Decisions decisions = in_one_piece(segment);
+  decisions.settings.emplace(trial.problem, fusion::Setting{.kernel = trial.setting.kernel,
+                                                            .config = trial.setting.config});
+  Lowered lowered = fusion::lower(segment, templates_, device_, build_layout_, decisions);
+  for (const fusion::LaunchOrigin& origin : lowered.origins) {
+    if (!origin.refusal.empty()) {
+      throw GraphError("tune: " + origin.refusal);
+    }
+  }
+  return lowered;
+}
+
+}  // namespace stof::engine

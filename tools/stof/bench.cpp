@@ -1,0 +1,241 @@
+// stof model and stof bench: models of full size as graphs, and how fast they run.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <random>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "base/files.hpp"
+#include "command.hpp"
+#include "cuda/stream.hpp"
+#include "io/safetensors_writer.hpp"
+#include "mask/parse.hpp"
+#include "models/zoo.hpp"
+
+namespace stof::command {
+
+namespace {
+
+constexpr const char* kBenchExamples = R"(Examples:
+  stof bench model bert-base --batch 8 --seq 512 --mask 'sliding_window(22, 22)'
+  stof bench model llama-7b --layers 4 --seq 2048 --dtype bfloat16 --json
+  stof bench model vit-base --batch 16 --seq 197
+
+Weights are random, of the model's own size; `--weights` takes real ones, by their names in Hugging
+Face. Times are of single runs, one after the other, by events on a GPU.)";
+
+constexpr const char* kModelExamples = R"(Examples:
+  stof model bert-base --batch 8 --seq 512 --output bert.json
+  stof model gpt2 --mask 'sliding_window(64, 0)' --layers 2 > gpt2.json
+  stof model llama-7b --layers 4 --seq 2048 --output llama.json && stof tune llama.json
+
+Weights and inputs have the names of Hugging Face. A mask such as documents(0, 300) has data, which
+goes to a file of its own.)";
+
+// A model by its name and size.
+struct ModelChoice {
+  std::string name;
+  models::Size size;
+  std::string mask_text;
+  std::string dtype = "float16";
+
+  void add_to(CLI::App& app) {
+    app.add_option("MODEL", name, fmt::format("One of {}", fmt::join(models::kNames, ", ")))
+        ->required();
+    app.add_option("--batch", size.batch, "Sequences")->capture_default_str();
+    app.add_option("--seq", size.sequence, "Tokens of each")->capture_default_str();
+    app.add_option("--layers", size.layers, "Of the model; 0: all")->capture_default_str();
+    app.add_option("--mask", mask_text, "Of every attention, as `stof mask` takes it")
+        ->type_name("MASK");
+    app.add_option("--dtype", dtype, "Of weights and values")->capture_default_str();
+  }
+
+  Mask mask() const { return mask_text.empty() ? Mask() : mask::parse_mask(mask_text); }
+
+  Graph graph() const {
+    const std::optional<DType> type = dtype_from_name(dtype);
+    if (!type || !is_floating(*type)) {
+      throw GraphError(fmt::format("--dtype '{}' is no float type", dtype));
+    }
+    return models::by_name(name, size, *type, mask());
+  }
+};
+
+struct ModelOptions {
+  ModelChoice model;
+  std::string output;
+  std::string data;
+};
+
+void write_model(const ModelOptions& options) {
+  Graph::Saved saved = options.model.graph().to_json();
+  if (!saved.data.empty() && options.data.empty()) {
+    throw GraphError("model: the mask has data, and --data says in which file to write it");
+  }
+  if (!saved.data.empty()) {
+    std::vector<NamedTensor> tensors;
+    for (auto& [digest, tensor] : saved.data) {
+      tensors.push_back({digest, tensor.view()});
+    }
+    io::write_safetensors(options.data, tensors);
+  }
+  if (options.output.empty()) {
+    print(saved.json);
+  } else {
+    base::write_file_atomically(options.output, saved.json);
+  }
+}
+
+struct BenchOptions {
+  EngineChoice engine;
+  ModelChoice model;
+  std::string weights;
+  int runs = 20;
+  bool is_json = false;
+};
+
+using Clock = std::chrono::steady_clock;
+
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+// Normal values, a million that are repeated: about 1 for gains, small for all else.
+HostTensor random_weight(const TensorInfo& info) {
+  constexpr double kSpread = 0.02;
+  constexpr std::int64_t kDistinct = std::int64_t{1} << 20;
+  HostTensor tensor(info.dtype, info.shape.sizes());
+  const std::int64_t distinct = std::min(tensor.element_count(), kDistinct);
+  const bool is_gain = tensor.shape().size() == 1 && !info.name.ends_with("bias");
+  std::mt19937_64 random(1);  // NOLINT(cert-msc51-cpp): the same on each run
+  std::normal_distribution<double> normal(is_gain ? 1 : 0, kSpread);
+  for (std::int64_t i = 0; i < distinct; ++i) {
+    tensor.set(i, normal(random));
+  }
+  const std::span<std::byte> bytes = tensor.bytes();
+  const std::size_t period = static_cast<std::size_t>(distinct * size_bytes(info.dtype));
+  for (std::size_t done = period; done < bytes.size(); done += period) {
+    std::memcpy(bytes.data() + done, bytes.data(), std::min(period, bytes.size() - done));
+  }
+  return tensor;
+}
+
+Weights random_weights(const Engine& engine, const Plan& plan) {
+  std::deque<HostTensor> tensors;
+  std::vector<NamedTensor> named;
+  for (const TensorInfo& info : plan.weights()) {
+    named.push_back({info.name, tensors.emplace_back(random_weight(info)).view()});
+  }
+  return engine.load_weights(plan, named);
+}
+
+// Milliseconds of each run, the first ones left out.
+std::vector<double> time_runs(Execution& execution, Backend backend, int runs) {
+  constexpr int kWarmUps = 3;
+  std::vector<double> times;
+  if (backend == Backend::Reference) {
+    for (int i = 0; i < runs; ++i) {
+      const Clock::time_point start = Clock::now();
+      execution.launch();
+      times.push_back(milliseconds_since(start));
+    }
+    return times;
+  }
+  const cuda::Stream stream;
+  const cuda::Event start, end;
+  for (int i = -kWarmUps; i < runs; ++i) {
+    start.record(stream.get());
+    execution.launch(stream.get());
+    end.record(stream.get());
+    execution.synchronize(stream.get());
+    if (i >= 0) {
+      times.push_back(end.microseconds_since(start) * 1e-3);
+    }
+  }
+  return times;
+}
+
+void bench_model(const BenchOptions& options) {
+  const ModelChoice& model = options.model;
+  const Engine engine(options.engine.options());
+  const Graph graph = model.graph();
+
+  const Clock::time_point start = Clock::now();
+  const Plan plan = engine.build(graph);
+  const double build_ms = milliseconds_since(start);
+  const Weights weights = options.weights.empty() ? random_weights(engine, plan)
+                                                  : engine.load_weights(plan, options.weights);
+  std::deque<Buffer> buffers;
+  Bindings bindings;
+  for (const auto* infos : {&plan.inputs(), &plan.outputs()}) {
+    for (const TensorInfo& info : *infos) {
+      bindings.emplace(info.name, buffers.emplace_back(engine.allocate(info)).view());
+    }
+  }
+  Execution execution = plan.bind(weights, bindings);
+  std::vector<double> times = time_runs(execution, engine.backend(), options.runs);
+  std::sort(times.begin(), times.end());
+  const double median_ms = times[times.size() / 2];
+  if (options.is_json) {
+    print(
+        nlohmann::ordered_json({{"model", model.name},
+                                {"batch", model.size.batch},
+                                {"sequence", model.size.sequence},
+                                {"dtype", model.dtype},
+                                {"mask", model.mask().text()},
+                                {"backend", engine.backend() == Backend::Gpu ? "gpu" : "reference"},
+                                {"median_ms", median_ms},
+                                {"least_ms", times.front()},
+                                {"most_ms", times.back()},
+                                {"runs", times.size()},
+                                {"build_ms", build_ms},
+                                {"workspace_bytes", plan.workspace_bytes()}})
+            .dump(2));
+    return;
+  }
+  print(fmt::format("{} ({}, {}), {}: {:.3f} ms a run (least {:.3f}, most {:.3f}, of {})",
+                    model.name, model.size.batch, model.size.sequence, model.dtype, median_ms,
+                    times.front(), times.back(), times.size()));
+  print(fmt::format("built in {:.0f} ms, workspace {} bytes", build_ms, plan.workspace_bytes()));
+}
+
+}  // namespace
+
+void add_model(CLI::App& stof) {
+  auto options = std::make_shared<ModelOptions>();
+  CLI::App* app = stof.add_subcommand("model", "Write the graph of a model of full size");
+  options->model.add_to(*app);
+  app->add_option("--output", options->output, "Where to; stdout without it")
+      ->type_name("FILE.json");
+  app->add_option("--data", options->data, "Where the data of the mask goes, if it has any")
+      ->type_name("FILE.safetensors");
+  app->footer(kModelExamples);
+  app->callback([options] { write_model(*options); });
+}
+
+void add_bench(CLI::App& stof) {
+  auto options = std::make_shared<BenchOptions>();
+  CLI::App* bench = stof.add_subcommand("bench", "Time what runs");
+  bench->require_subcommand(1);
+  CLI::App* app = bench->add_subcommand("model", "A model of full size, with random weights");
+  options->model.add_to(*app);
+  app->add_option("--weights", options->weights, "Real weights, by name")
+      ->type_name("FILE.safetensors");
+  app->add_option("--runs", options->runs, "How often it is timed")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  app->add_flag("--json", options->is_json, "For programs");
+  options->engine.add_backend_to(*app);
+  options->engine.add_kernels_to(*app);
+  app->footer(kBenchExamples);
+  app->callback([options] { bench_model(*options); });
+}
+
+}  // namespace stof::command
