@@ -105,8 +105,8 @@ class Execution {
   void launch(CUstream_st* stream = nullptr);
   // Waits until the stream has done all that it was given. Throws GraphError where a launch met a
   // mask_input whose values are out of range, or which has more part tiles than max_part_tiles:
-  // outputs of that launch are as if nothing could be seen. On the reference backend launch itself
-  // throws.
+  // outputs of that launch are as if nothing could be seen. Key lengths that are no part of a
+  // layout are kv_lengths, which never throw. On the reference backend launch itself throws.
   void synchronize(CUstream_st* stream = nullptr);
 
  private:
@@ -126,7 +126,8 @@ class Plan {
 
   // Every input and output by name, in the dtype and shape of the plan. On the reference backend
   // they lie on the host and may be strided; on a GPU they lie there, contiguous and aligned to 16
-  // bytes. Throws GraphError; on a GPU also what Engine::build throws, for dims that are new to it.
+  // bytes, and an output shares no memory with another tensor. Throws GraphError; on a GPU also
+  // what Engine::build throws, for dims that are new to it.
   Execution bind(const Weights& weights, const Bindings& tensors,
                  const BindOptions& options = {}) const;
 

@@ -65,7 +65,7 @@ struct MaskInputOptions {
 // A mask whose content is known at run time, with the graph inputs that carry it:
 // KeyLengths "m" int32 [batch]; CuSeqlens "m" int32 [documents + 1]; Dense "m" bool
 // [batch or 1, heads or 1, q_len, kv_len]; Csr "m.row_ptr" int32 [q_len + 1], "m.col_idx" int32
-// [n].
+// [n]. KeyLengths where the attention has no kv_lengths are what those are.
 struct MaskInput {
   MaskForm form = MaskForm::Dense;
   std::vector<Tensor> tensors = {};
@@ -78,7 +78,9 @@ struct AttentionOptions {
   std::optional<MaskInput> mask_input = {};  // … and, or, one that arrives at run time
   std::optional<Score> score = {};           // changes q·k * scale before the mask
   std::optional<double> scale = {};          // 1 / sqrt(head_dim) by default
-  Tensor kv_lengths = {};                    // int32 [batch]: keys from there on are not seen
+  // int32 [batch]: keys from there on are not seen. One outside [0, kv_len] is an error on the
+  // reference backend and is moved to its nearest end on a GPU.
+  Tensor kv_lengths = {};
 };
 
 struct AttentionResult {

@@ -73,7 +73,8 @@ struct EngineOptions {
   // Ends tuning early: what is best by then is used.
   std::stop_token tuning_stop = {};
 
-  // Called from any thread, one call at a time. What it throws ends the build.
+  // Called from any thread, one call at a time; it must not build or bind, which would wait for the
+  // call to end. What it throws ends the build.
   std::function<void(const Event&)> on_event = {};
   // A stop ends builds with CancelledError.
   std::stop_token stop_token = {};

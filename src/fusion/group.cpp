@@ -22,6 +22,11 @@ using graph::Ir;
 using graph::OpClass;
 using graph::OpKind;
 
+// Every tensor that a chain reads takes registers: with twice as many, kernels spill. Products have
+// few to spare.
+constexpr std::size_t kMostOperands = 16;
+constexpr std::size_t kMostOperandsOfProducts = 4;
+
 // The greedy rule: what to take next, and whether all groups can still run one after another.
 class Grouper {
  public:
@@ -230,7 +235,11 @@ std::optional<Group> GroupFinder::longer(const Group& group,
     return std::nullopt;
   }
   Group result = group;
-  if (!grow(result.chain, ir_, readers_, is_free) || !operands_join(result)) {
+  const bool is_product = at(group.operators.front()).kind == OpKind::MatMul;
+  if (!grow(result.chain, ir_, readers_, is_free) ||
+      other_operands(result.chain).size() >
+          (is_product ? kMostOperandsOfProducts : kMostOperands) ||
+      !operands_join(result)) {
     return std::nullopt;
   }
   result.operators.push_back(result.chain.statements.back().op);

@@ -84,6 +84,17 @@ TEST_CASE("templates with an epilogue and without one have one pattern") {
         std::vector<std::string>{"rms_norm_2", "relu_3"});
 }
 
+TEST_CASE("a chain ends where it would read too many tensors for the registers") {
+  Graph graph("chain");
+  Tensor y = graph.input("x", {64, 768}, DType::Float16);
+  for (int i = 0; i < 40; ++i) {
+    y = graph.scale(graph.add(y, graph.input("t" + std::to_string(i), {64, 768}, DType::Float16)),
+                    0.5);
+  }
+  graph.output("y", y);
+  CHECK(labels(lowered(graph)).size() == 3);
+}
+
 TEST_CASE("attention writes as its views want it while channels stay together") {
   const auto labels_of = [](const auto& view) {
     Graph graph("attention");
