@@ -187,17 +187,9 @@ Tuned Tuner::tune(const graph::Ir& ir, const TuningRequest& request) const {
   };
   tune::SearchOptions options;
   options.is_fine = request.level == Tuning::Full;
-  tune::SearchResult found;
-  if (std::optional<tune::Space> schemes = space.schemes()) {
-    schemes->settings = settings;
-    found = tune::search(*schemes, trials, options);
-  } else {
-    if (!options.is_fine) {
-      options.patience = 1;
-      options.first_share = options.coarse_settings;
-    }
-    found = tune::fine_search(space.parts(), settings, trials, options);
-  }
+  tune::Space schemes = space.schemes();
+  schemes.settings = settings;
+  const tune::SearchResult found = tune::search(schemes, trials, options);
 
   Tuned tuned{.level = found.end == tune::End::Stopped ? Tuning::None : request.level,
               .scheme = found.scheme,

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/check.hpp"
+#include "fusion/propose.hpp"
 #include "fusion/run_time_masks.hpp"
 #include "fusion/scheme_groups.hpp"
 #include "fusion/scheme_moves.hpp"
@@ -54,35 +55,21 @@ TuningSpace::TuningSpace(const graph::Ir& ir, const fusion::TemplateLibrary& tem
       templates_(templates),
       device_(device),
       build_layout_(remembering(std::move(build_layout))),
-      order_(fusion::operator_order(ir_)),
-      plain_(fusion::lower(ir_, templates, device, build_layout_)) {}
-
-std::optional<tune::Space> TuningSpace::schemes() {
-  if (!plain_.scheme) {
-    return std::nullopt;
+      order_(fusion::operator_order(ir_)) {
+  for (fusion::Proposal& proposal :
+       fusion::propose_schemes(ir_, templates, device, build_layout_)) {
+    proposals_.push_back(std::move(proposal.scheme));
   }
-  return tune::Space{
-      .proposals = {*plain_.scheme},
-      .moves = [this](const Scheme& scheme) { return moves(scheme); },
-      .problem = [this](const fusion::Segment& segment) { return problem_of(segment); },
-      .settings = [this](const std::string& problem) { return settings(problem); }};
+  if (proposals_.empty()) {
+    proposals_.push_back(fusion::lower(ir_, templates, device, build_layout_).scheme);  // throws
+  }
 }
 
-std::vector<tune::Part> TuningSpace::parts() {
-  std::vector<tune::Part> parts;
-  for (const std::vector<int>& group : plain_.groups) {
-    const std::optional<std::string> problem = add(group);
-    if (!problem) {
-      continue;
-    }
-    const auto known = std::ranges::find(parts, *problem, &tune::Part::problem);
-    if (known == parts.end()) {
-      parts.push_back({.problem = *problem, .count = 1});
-    } else {
-      ++known->count;
-    }
-  }
-  return parts;
+tune::Space TuningSpace::schemes() {
+  return {.proposals = proposals_,
+          .moves = [this](const Scheme& scheme) { return moves(scheme); },
+          .problem = [this](const fusion::Segment& segment) { return problem_of(segment); },
+          .settings = [this](const std::string& problem) { return settings(problem); }};
 }
 
 // What a template lets escape, lowering knows: a move too many is found out there.
@@ -97,11 +84,7 @@ std::vector<Scheme> TuningSpace::moves(const Scheme& scheme) const {
 }
 
 std::optional<std::string> TuningSpace::problem_of(const fusion::Segment& segment) {
-  return add(fusion::operators_of(order_, segment));
-}
-
-std::optional<std::string> TuningSpace::add(std::span<const int> operators) {
-  std::vector<int> key(operators.begin(), operators.end());
+  std::vector<int> key = fusion::operators_of(order_, segment);
   std::ranges::sort(key);
   const auto known = known_.find(key);
   if (known != known_.end()) {

@@ -2,7 +2,6 @@
 
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,10 +21,8 @@ class TuningSpace {
   TuningSpace(const graph::Ir& ir, const fusion::TemplateLibrary& templates,
               const base::DeviceProfile& device, fusion::BuildLayout build_layout);
 
-  // The schemes; nothing where the groups of the graph have no code.
-  std::optional<tune::Space> schemes();
-  // The problems of what runs without a search. Those that no one kernel is are left out.
-  std::vector<tune::Part> parts();
+  // The schemes, and all below them. Valid as long as this.
+  tune::Space schemes();
   // The settings that a problem has, what runs without a search first.
   const std::vector<tune::Setting>& settings(const std::string& problem) const;
   // What the first segment that is the problem computes: "linear_3, gelu_4".
@@ -43,9 +40,8 @@ class TuningSpace {
     std::vector<tune::Setting> settings;
   };
 
+  // Nothing where no kernel runs the segment.
   std::optional<std::string> problem_of(const fusion::Segment& segment);
-  // Of operators that one kernel runs; nothing where none does.
-  std::optional<std::string> add(std::span<const int> operators);
   std::vector<fusion::Scheme> moves(const fusion::Scheme& scheme) const;
 
   graph::Ir ir_;
@@ -53,7 +49,7 @@ class TuningSpace {
   const base::DeviceProfile& device_;
   fusion::BuildLayout build_layout_;  // each layout once
   fusion::OperatorOrder order_;
-  fusion::Lowered plain_;
+  std::vector<fusion::Scheme> proposals_;
   std::map<std::string, Problem> problems_;
   std::map<std::vector<int>, std::optional<std::string>> known_;  // by operators
 };
