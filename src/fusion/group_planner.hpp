@@ -43,8 +43,8 @@ class GroupPlanner {
                const base::DeviceProfile& device, BuildLayout build_layout,
                const Decisions& decisions);
 
-  // The launches of a group, copies first; none for results without elements. Nothing where no template takes it: `misfits` then says
-  // why, a line for each template. Throws GraphError where a mask does not fit its attention.
+  // The launches of a group, copies first; none for results without elements. Nothing where no
+  // template takes it: `misfits` then says why, a line for each template. Throws GraphError where a mask does not fit its attention.
   std::optional<std::vector<PlannedLaunch>> plan(const Group& group, std::string& misfits);
 
   // As plan(), but with nothing decided, and the copies are forgotten again: what the launches
