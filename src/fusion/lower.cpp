@@ -114,6 +114,8 @@ class Lowerer {
     }
     Use& use = uses[choice->use];
     use.scope.config = choice->config;
+    use.scope.mask_long_tiles = choice->long_tiles.count;
+    use.scope.mask_parts = choice->long_tiles.parts;
     launch(use, chain, mask, std::move(text));
     lowered_.options.push_back(choice->options);
     return true;

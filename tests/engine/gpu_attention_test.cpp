@@ -324,6 +324,28 @@ TEST_CASE("as many queries as fill a GPU, in short rows and long ones") {
   CHECK(faults_of(cases) == "");
 }
 
+TEST_CASE("a few rows that see all keys, which are worked on in parts") {
+  std::vector<AttentionCase> cases;
+  for (const std::int64_t head_dim : {32, 64, 72, 128, 256}) {
+    for (const DType dtype : {DType::Float16, DType::BFloat16}) {
+      const auto add = [&](const char* name, const Mask& mask, std::int64_t n) {
+        cases.push_back({name, mask, dtype, 1, 12, 4, n, n, head_dim, head_dim});
+      };
+      add("longformer", longformer(30, 40), 1000);
+      add("bigbird", bigbird(64, 3, 2, 3, 3), 2048);
+      add("middle", sliding_window(9, 9) || global_tokens(700, 1), 1400);
+      add("last_key", key_position() == 0 || (query_position() == 3 && key_position() % 3 == 1),
+          1500);
+      add("causal", causal(), 1024);
+      add("per_head", longformer(20, 8) && key_position() % 12 != head_index(), 1100);
+      add("lengths", longformer(20, 70), 1200);
+      cases.back().batch = 3;
+      cases.back().kv_lengths = {1200, 0, 129};
+    }
+  }
+  CHECK(faults_of(cases) == "");
+}
+
 TEST_CASE("random draws of mask, shape and head dim") {
   std::mt19937 generator(20);
   const auto draw = [&](std::int64_t low, std::int64_t high) {
