@@ -14,6 +14,7 @@
 #include "fusion/group.hpp"
 #include "fusion/memory.hpp"
 #include "fusion/placement.hpp"
+#include "fusion/residue_classes.hpp"
 #include "fusion/run_time_masks.hpp"
 #include "fusion/use.hpp"
 #include "fusion/variables.hpp"
@@ -32,14 +33,14 @@ using kernel::Location;
 class Lowerer {
  public:
   Lowerer(const graph::Ir& ir, const TemplateLibrary& templates, const base::DeviceProfile& device,
-          BuildLayout build_layout)
+          MaskArraysByMask& masks)
       : ir_(ir),
         device_(device),
         readers_(ir),
         groups_(make_groups(ir, templates)),
         copies_(copy_candidates(templates)),
         chooser_(device),
-        masks_(std::move(build_layout)),
+        masks_(masks),
         placement_(ir),
         memory_(ir, placement_, lowered_.program),
         layouts_(placement_, memory_, lowered_.program) {}
@@ -378,7 +379,7 @@ class Lowerer {
   std::vector<Group> groups_;
   std::vector<Candidate> copies_;
   Chooser chooser_;
-  MaskArraysByMask masks_;
+  MaskArraysByMask& masks_;
   Placement placement_;
   Memory memory_;
   LayoutBuilds layouts_;
@@ -389,11 +390,12 @@ class Lowerer {
 
 Lowered lower(const graph::Ir& ir, const TemplateLibrary& templates,
               const base::DeviceProfile& device, const BuildLayout& build_layout) {
-  const graph::Ir prepared = with_kv_lengths(ir);
   const auto build_on_host = [](const Mask& mask, const mask::Extent& extent) {
     return mask::build_layout(mask, extent);
   };
-  return Lowerer(prepared, templates, device, build_layout ? build_layout : build_on_host).run();
+  MaskArraysByMask masks(build_layout ? build_layout : build_on_host);
+  const graph::Ir prepared = with_residue_classes(with_kv_lengths(ir), masks);
+  return Lowerer(prepared, templates, device, masks).run();
 }
 
 }  // namespace stof::fusion
