@@ -40,6 +40,8 @@ expr::Bindings bindings(const TemplateContract& contract, const ContractScope& s
   }
   values.emplace("mask.batch", scope.mask_batch);
   values.emplace("mask.heads", scope.mask_heads);
+  values.emplace("mask.long_tiles", scope.mask_long_tiles);
+  values.emplace("mask.parts", scope.mask_parts);
   for (const auto& [name, value] : scope.strides) {
     values.emplace("stride." + name, value);
   }

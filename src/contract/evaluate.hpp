@@ -22,6 +22,8 @@ struct ContractScope {
   std::map<std::string, std::int64_t> alignments = {};  // "x" -> 16: of its base, in bytes
   std::int64_t mask_batch = 1;                          // mask.batch and mask.heads
   std::int64_t mask_heads = 1;
+  std::int64_t mask_long_tiles = 0;  // mask.long_tiles and mask.parts
+  std::int64_t mask_parts = 1;
   kernel::KernelConfig config;  // every parameter
 };
 

@@ -15,8 +15,10 @@ inline constexpr std::array<std::string_view, 6> kDeviceScalars = {
     "device.l2_bytes",
 };
 
-// The planes of the mask of an attention: 1 where batch elements or heads share one.
-inline constexpr std::array<std::string_view, 2> kMaskScalars = {"mask.batch", "mask.heads"};
+// The planes of the mask of an attention, 1 where batch elements or heads share one; and how many
+// of the query tiles that come first in its order are worked on in how many parts each.
+inline constexpr std::array<std::string_view, 4> kMaskScalars = {"mask.batch", "mask.heads",
+                                                                 "mask.long_tiles", "mask.parts"};
 
 // Arrays of the layout of its mask that an attention template may take, as "mask.order".
 // ../../templates/README.md describes them.

@@ -9,6 +9,21 @@
 
 namespace stof::cost {
 
+namespace {
+
+std::int64_t median_entries(const TileWork& work, std::int64_t count) {
+  std::int64_t before = 0;
+  for (const TileGroup& group : work.groups) {
+    before += group.count;
+    if (2 * before >= count) {
+      return group.entries;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
 TileWork tile_work(const mask::AttentionTiles& tiles) {
   std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t, std::greater<>> counts;
   const std::int64_t parts = tiles.parts();
@@ -37,6 +52,51 @@ TileWork mean_tile_work(const mask::MaskFeatures& features, std::int64_t tile_q)
           .groups = {{.entries = mask::ceil_div(active, rows_of_64),
                       .part = mask::ceil_div(features.part_tiles * parts, rows_of_64),
                       .count = planes * mask::ceil_div(features.extent.q_len, tile_q)}}};
+}
+
+LongTiles long_tiles(const TileWork& work, std::int64_t replicas, std::int64_t workers) {
+  constexpr std::int64_t kLeastEntries = 4;  // of a part of the longest; it has sums to write
+  constexpr std::int64_t kLeastOfShort = 3;  // of a part of any other
+  constexpr std::int64_t kMostParts = 16;
+  std::int64_t count = 0;
+  std::int64_t entries = 0;
+  for (const TileGroup& group : work.groups) {
+    count += group.count;
+    entries += group.entries * group.count;
+  }
+  const std::int64_t target = std::max(
+      {kLeastEntries, median_entries(work, count), mask::ceil_div(entries * replicas, workers)});
+  if (count == 0 || work.groups.front().entries <= target) {
+    return {};
+  }
+  LongTiles tiles;
+  tiles.parts = std::min(kMostParts, mask::ceil_div(work.groups.front().entries, target));
+  for (const TileGroup& group : work.groups) {
+    const bool is_long = group.entries > target && group.entries >= tiles.parts * kLeastOfShort;
+    tiles.count += is_long ? group.count : 0;
+  }
+  return tiles;
+}
+
+TileWork in_parts(const TileWork& work, const LongTiles& long_tiles) {
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t, std::greater<>> counts;
+  std::int64_t left = long_tiles.count;
+  for (const TileGroup& group : work.groups) {
+    const std::int64_t split = std::min(left, group.count);
+    left -= split;
+    if (split < group.count) {
+      counts[{group.entries, group.part}] += group.count - split;
+    }
+    if (split > 0) {
+      counts[{mask::ceil_div(group.entries, long_tiles.parts),
+              mask::ceil_div(group.part, long_tiles.parts)}] += split * long_tiles.parts;
+    }
+  }
+  TileWork parts{.tile_q = work.tile_q, .groups = {}};
+  for (const auto& [tile, count] : counts) {
+    parts.groups.push_back({.entries = tile.first, .part = tile.second, .count = count});
+  }
+  return parts;
 }
 
 }  // namespace stof::cost

@@ -30,6 +30,22 @@ TileWork tile_work(const mask::AttentionTiles& tiles);
 // Where only the counts of a mask are known: query tiles that are all alike.
 TileWork mean_tile_work(const mask::MaskFeatures& features, std::int64_t tile_q);
 
+// The first `count` query tiles, of those of one replica of the mask with the most entries first,
+// are worked on in `parts` parts each.
+struct LongTiles {
+  std::int64_t count = 0;
+  std::int64_t parts = 1;
+
+  friend bool operator==(const LongTiles&, const LongTiles&) = default;
+};
+
+// Which query tiles take so much longer than their share of all the work that others would wait for
+// them, where `workers` take them and each is there `replicas` times.
+LongTiles long_tiles(const TileWork& work, std::int64_t replicas, std::int64_t workers);
+
+// The same work with those in parts.
+TileWork in_parts(const TileWork& work, const LongTiles& long_tiles);
+
 // The work of one attention.
 struct AttentionWork {
   const mask::MaskFeatures* features = nullptr;

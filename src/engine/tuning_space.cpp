@@ -5,8 +5,8 @@
 #include <tuple>
 
 #include "base/check.hpp"
+#include "fusion/prepare.hpp"
 #include "fusion/propose.hpp"
-#include "fusion/run_time_masks.hpp"
 #include "fusion/scheme_groups.hpp"
 #include "fusion/scheme_moves.hpp"
 #include "fusion/segment_graph.hpp"
@@ -32,6 +32,11 @@ fusion::BuildLayout remembering(fusion::BuildLayout build_layout) {
   };
 }
 
+graph::Ir prepared(const graph::Ir& ir, const fusion::BuildLayout& build_layout) {
+  fusion::MaskArraysByMask masks(build_layout);
+  return fusion::prepare(ir, masks);
+}
+
 // A segment alone, in one piece.
 Decisions in_one_piece(const graph::Ir& segment) {
   const std::size_t count = fusion::operator_order(segment).size();
@@ -51,10 +56,10 @@ std::size_t main_launch(const Lowered& lowered) {
 
 TuningSpace::TuningSpace(const graph::Ir& ir, const fusion::TemplateLibrary& templates,
                          const base::DeviceProfile& device, fusion::BuildLayout build_layout)
-    : ir_(fusion::with_kv_lengths(ir)),
-      templates_(templates),
+    : templates_(templates),
       device_(device),
       build_layout_(remembering(std::move(build_layout))),
+      ir_(prepared(ir, build_layout_)),
       order_(fusion::operator_order(ir_)) {
   for (fusion::Proposal& proposal :
        fusion::propose_schemes(ir_, templates, device, build_layout_)) {

@@ -44,10 +44,10 @@ class TuningSpace {
   std::optional<std::string> problem_of(const fusion::Segment& segment);
   std::vector<fusion::Scheme> moves(const fusion::Scheme& scheme) const;
 
-  graph::Ir ir_;
   const fusion::TemplateLibrary& templates_;
   const base::DeviceProfile& device_;
   fusion::BuildLayout build_layout_;  // each layout once
+  graph::Ir ir_;
   fusion::OperatorOrder order_;
   std::vector<fusion::Scheme> proposals_;
   std::map<std::string, Problem> problems_;

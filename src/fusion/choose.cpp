@@ -172,9 +172,11 @@ KernelConfig hopper_config(const Use& use, const AttentionMask& mask) {
     const bool is_tall = per_row >= kLongRow && query_tiles(use) >= 4 * sm_count;
     set(is_tall ? 128 : 64, is_tall ? 128 : 64, is_tall ? 1 : 2, true);
   } else if (query_tiles(use) < 6 * sm_count) {
-    set(64, 64, 3, true);
+    const bool is_long = per_row >= kLongRow;
+    set(64, is_long ? 128 : 64, is_long ? 2 : 3, true);
   } else if (per_row >= kLongRow && features.density > kDense) {
     set(192, 128, 1, true);
+    config["slots"] = 5;
   } else {
     set(64, 64, 4, false);
   }
@@ -251,7 +253,14 @@ const Choice* Chooser::choose(const std::vector<Use>& uses, const Chain& chain, 
     }
   }
   std::rotate(all.begin(), best, best + 1);
-  Choice choice{.use = all.front().first, .config = all.front().second.config, .options = {}};
+  Choice choice{.use = all.front().first,
+                .config = all.front().second.config,
+                .long_tiles = {},
+                .options = {}};
+  if (mask != nullptr) {
+    const Use& use = uses[choice.use];
+    choice.long_tiles = long_tiles(use.kernel->contract, use.scope, choice.config, *mask);
+  }
   for (auto& [use, option] : all) {
     choice.options.push_back(std::move(option));
   }
@@ -282,9 +291,13 @@ Choice Chooser::forced(const Setting& setting, const Choice& choice, const std::
       cost::make_problem(contract, scope, epilogue_of(*use, chain, ir), bytes_of_ports(*use));
   Choice result{.use = static_cast<std::size_t>(use - uses.begin()),
                 .config = setting.config,
+                .long_tiles = {},
                 .options = {{.kernel = setting.kernel,
                              .config = setting.config,
                              .time = predict(problem, setting.config, mask)}}};
+  if (mask != nullptr) {
+    result.long_tiles = long_tiles(contract, use->scope, setting.config, *mask);
+  }
   std::copy_if(choice.options.begin(), choice.options.end(), std::back_inserter(result.options),
                [&](const Option& option) {
                  return option.kernel != setting.kernel || option.config != setting.config;
@@ -365,6 +378,7 @@ cost::Prediction Chooser::predict(const cost::Problem& problem, const KernelConf
   cost::AttentionWork work{
       .features = &mask->features(), .tiles = nullptr, .has_score = mask->modifier.has_score()};
   cost::TileWork mean;
+  cost::TileWork parts;
   if (!problem.contract->takes_mask_array("key_col")) {
     const auto parameter = config.find("tile_q");
     const std::int64_t tile_q = parameter == config.end() ? mask::kTile : parameter->second;
@@ -372,8 +386,28 @@ cost::Prediction Chooser::predict(const cost::Problem& problem, const KernelConf
       mean = cost::mean_tile_work(mask->features(), tile_q);
     }
     work.tiles = mask->run_time ? &mean : &tile_work(*mask, tile_q);
+    parts =
+        cost::in_parts(*work.tiles, long_tiles(*problem.contract, *problem.scope, config, *mask));
+    work.tiles = &parts;
   }
   return model_.predict(problem, config, &work);
+}
+
+cost::LongTiles Chooser::long_tiles(const contract::TemplateContract& contract,
+                                    const contract::ContractScope& scope,
+                                    const KernelConfig& config, const AttentionMask& mask) {
+  if (mask.run_time || contract.name != kHopperAttention) {
+    return {};
+  }
+  // The kernel goes through the replicas in sections, whose keys and values lie in L2 together.
+  const std::int64_t key_bytes = scope.dims.at("kv_len") *
+                                 (scope.dims.at("head_dim") + scope.dims.at("value_dim")) *
+                                 size_bytes(scope.dtypes.at("T"));
+  const std::int64_t replicas = std::clamp<std::int64_t>(
+      scope.device.at("device.l2_bytes") / 2 / key_bytes, 1,
+      scope.dims.at("batch") * scope.dims.at("heads") / (scope.mask_batch * scope.mask_heads));
+  const std::int64_t workers = scope.device.at("device.sm_count") * config.at("blocks_per_sm");
+  return cost::long_tiles(tile_work(mask, config.at("tile_q")), replicas, workers);
 }
 
 const cost::TileWork& Chooser::tile_work(const AttentionMask& mask, std::int64_t tile_q) {

@@ -32,6 +32,7 @@ struct Option {
 struct Choice {
   std::size_t use = 0;          // the one to take, by its place
   kernel::KernelConfig config;  // of it
+  cost::LongTiles long_tiles;   // of an attention, where the kernel can work on them in parts
   std::vector<Option> options;  // that one first, then others, the fastest first
 };
 
@@ -70,6 +71,10 @@ class Chooser {
   cost::Prediction predict(const cost::Problem& problem, const kernel::KernelConfig& config,
                            const AttentionMask* mask);
   const cost::TileWork& tile_work(const AttentionMask& mask, std::int64_t tile_q);
+  // Those that the setting of a use is to work on in parts.
+  cost::LongTiles long_tiles(const contract::TemplateContract& contract,
+                             const contract::ContractScope& scope,
+                             const kernel::KernelConfig& config, const AttentionMask& mask);
 
   // Puts what is allowed and not yet listed behind the one that is taken, by its time.
   void list_all(Choice& choice, const std::vector<Use>& uses, const cost::Epilogue& epilogue,

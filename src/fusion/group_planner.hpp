@@ -38,13 +38,14 @@ double predicted_us(const std::vector<PlannedLaunch>& launches);
 // kernel can read it. A copy serves all groups that are planned after it.
 class GroupPlanner {
  public:
-  // All but the layouts' builder are kept by reference; without one the host builds layouts.
+  // All are kept by reference; the graph is prepared (see prepare.hpp).
   GroupPlanner(const graph::Ir& ir, const OperatorOrder& order, const TemplateLibrary& templates,
-               const base::DeviceProfile& device, BuildLayout build_layout,
+               const base::DeviceProfile& device, MaskArraysByMask& masks,
                const Decisions& decisions);
 
   // The launches of a group, copies first; none for results without elements. Nothing where no
-  // template takes it: `misfits` then says why, a line for each template. Throws GraphError where a mask does not fit its attention.
+  // template takes it: `misfits` then says why, a line for each template. Throws GraphError where a
+  // mask does not fit its attention.
   std::optional<std::vector<PlannedLaunch>> plan(const Group& group, std::string& misfits);
 
   // As plan(), but with nothing decided, and the copies are forgotten again: what the launches
@@ -88,7 +89,7 @@ class GroupPlanner {
   Readers readers_;
   std::vector<int> places_;  // of operators in the order; -1
   Chooser chooser_;
-  MaskArraysByMask masks_;
+  MaskArraysByMask& masks_;
   Placement placement_;
   std::vector<PlannedLaunch> launches_;  // of the group that is being planned
   bool is_draft_ = false;                // only their time is asked for

@@ -11,6 +11,7 @@
 #include "fusion/attention.hpp"
 #include "fusion/group_planner.hpp"
 #include "fusion/memory.hpp"
+#include "fusion/prepare.hpp"
 #include "fusion/propose.hpp"
 #include "fusion/run_time_masks.hpp"
 #include "fusion/scheme_groups.hpp"
@@ -28,10 +29,10 @@ using kernel::Location;
 class Lowerer {
  public:
   Lowerer(const graph::Ir& ir, const OperatorOrder& order, const TemplateLibrary& templates,
-          const base::DeviceProfile& device, BuildLayout build_layout, const Decisions& decisions)
+          const base::DeviceProfile& device, MaskArraysByMask& masks, const Decisions& decisions)
       : ir_(ir),
         order_(order),
-        planner_(ir, order, templates, device, std::move(build_layout), decisions),
+        planner_(ir, order, templates, device, masks, decisions),
         memory_(ir, planner_.placement(), lowered_.program),
         layouts_(planner_.placement(), memory_, lowered_.program) {}
 
@@ -223,9 +224,10 @@ class Lowerer {
 Lowered lower(const graph::Ir& ir, const TemplateLibrary& templates,
               const base::DeviceProfile& device, const BuildLayout& build_layout,
               const Decisions& decisions) {
-  const graph::Ir prepared = with_kv_lengths(ir);
+  MaskArraysByMask masks(build_layout);
+  const graph::Ir prepared = prepare(ir, masks);
   const OperatorOrder order = operator_order(prepared);
-  Lowerer lowerer(prepared, order, templates, device, build_layout, decisions);
+  Lowerer lowerer(prepared, order, templates, device, masks, decisions);
   return lowerer.run(decisions.scheme ? *decisions.scheme : lowerer.best_scheme());
 }
 

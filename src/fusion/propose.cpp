@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "fusion/run_time_masks.hpp"
+#include "fusion/prepare.hpp"
 #include "fusion/scheme_groups.hpp"
 #include "fusion/segment_keys.hpp"
 
@@ -171,10 +171,11 @@ std::vector<Proposal> propose_schemes(const graph::Ir& ir, const OperatorOrder& 
 std::vector<Proposal> propose_schemes(const graph::Ir& ir, const TemplateLibrary& templates,
                                       const base::DeviceProfile& device,
                                       const BuildLayout& build_layout, std::size_t count) {
-  const graph::Ir prepared = with_kv_lengths(ir);
+  MaskArraysByMask masks(build_layout);
+  const graph::Ir prepared = prepare(ir, masks);
   const OperatorOrder order = operator_order(prepared);
   const Decisions none;
-  GroupPlanner planner(prepared, order, templates, device, build_layout, none);
+  GroupPlanner planner(prepared, order, templates, device, masks, none);
   return propose_schemes(prepared, order, planner, count);
 }
 

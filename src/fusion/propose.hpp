@@ -32,7 +32,7 @@ std::vector<Proposal> propose_schemes(const graph::Ir& ir, const TemplateLibrary
                                       const BuildLayout& build_layout = {},
                                       std::size_t count = kProposals);
 
-// The same with a planner of that graph, which is left as it was.
+// The same with a planner of that graph, which is prepared; it is left as it was.
 std::vector<Proposal> propose_schemes(const graph::Ir& ir, const OperatorOrder& order,
                                       GroupPlanner& planner, std::size_t count);
 

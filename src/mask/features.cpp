@@ -12,8 +12,9 @@ namespace stof::mask {
 
 namespace {
 
-// Beyond this, bits that are read cost less than operations on every pair.
+// Bits that are read cost less than operations on every pair, unless there are very many.
 constexpr int kMaxInlineNodes = 32;
+constexpr std::int64_t kManyBitmaps = std::int64_t{1} << 17;  // 64 MiB
 
 bool is_cheap(const expr::Node& node) {
   constexpr std::array kDear = {expr::Op::Table, expr::Op::Hash, expr::Op::Draw, expr::Op::Keep};
@@ -33,7 +34,8 @@ MaskClass classify(const Mask& mask, const MaskFeatures& features) {
     return MaskClass::IntervalRows;
   }
   const auto* predicate = std::get_if<Expr>(&mask.node().form);
-  return predicate && predicate->node().size <= kMaxInlineNodes && is_cheap(predicate->node())
+  return features.distinct_bitmaps > kManyBitmaps && predicate &&
+                 predicate->node().size <= kMaxInlineNodes && is_cheap(predicate->node())
              ? MaskClass::InlinePredicate
              : MaskClass::Bitmap;
 }

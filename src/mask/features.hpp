@@ -49,9 +49,9 @@ struct MaskFeatures {
 };
 
 // `layout` is that of the mask. The class: None where all tiles are full; IntervalRows where rows
-// are intervals; InlinePredicate for an expression of at most 32 nodes without tables and random
-// bits; else Bitmap. What a mask with captures sees is another thing on each run: it is
-// InlinePredicate if it is an expression, else Bitmap.
+// are intervals; else Bitmap, but InlinePredicate for an expression of at most 32 nodes without
+// tables and random bits whose bitmaps would take more than 64 MiB. What a mask with captures sees
+// is another thing on each run: it is InlinePredicate if it is an expression, else Bitmap.
 MaskFeatures measure(const Mask& mask, const MaskLayout& layout);
 
 // Features of which the counts are there, with the class and predicate_operations too.

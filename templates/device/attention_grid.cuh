@@ -2,26 +2,36 @@
 // problem.
 #pragma once
 
+#include "device/async_copy.cuh"
+
 namespace stof {
 
 struct AttentionGrid {
   int mask_batch, mask_heads;
   int batch, heads;
   int section;  // replicas whose keys and values stay in L2 together
+
+  // (batch, head) pairs that share a plane of the mask.
+  __device__ __forceinline__ int replicas() const {
+    const int planes = mask_batch * mask_heads;
+    return planes == 1 ? batch * heads : batch * heads / planes;
+  }
 };
 
-// Which entries of the mask's order, `per_block` of them, for which of the replicas: the (batch,
-// head) pairs that share a plane of the mask.
+// Which entries of the mask's order, `per_block` of them, for which of the replicas.
 struct AttentionSlot {
   int position, replica;
 };
 
 // The grid goes through the replicas in sections, each from the longest entries to the shortest: so
-// long ones start early, and all entries of a head find its keys in L2.
+// long ones start early, and all entries of a head find its keys in L2. Here and below divisions,
+// which a block waits for before it can load anything, are left out where they can be.
 __device__ __forceinline__ AttentionSlot attention_slot(const AttentionGrid& grid, int entries,
                                                         int per_block, int block) {
   const int blocks = (entries + per_block - 1) / per_block;
-  const int replicas = grid.batch * grid.heads / (grid.mask_batch * grid.mask_heads);
+  const int replicas = grid.replicas();
+  if (grid.section >= replicas)
+    return {block / replicas * per_block, block % replicas};
   const int section = block / (blocks * grid.section);
   const int in_section = min(grid.section, replicas - section * grid.section);
   const int rest = block - section * blocks * grid.section;
@@ -39,6 +49,8 @@ struct AttentionTile {
 __device__ __forceinline__ AttentionTile attention_tile(const AttentionGrid& grid, int tile,
                                                         int tiles, int replica) {
   const bool has_head_planes = grid.mask_heads > 1, has_batch_planes = grid.mask_batch > 1;
+  if (!has_head_planes && !has_batch_planes)
+    return {replica / grid.heads, replica % grid.heads, 0, tile};
   const int plane = tile / tiles;
   return {has_batch_planes  ? plane / grid.mask_heads
           : has_head_planes ? replica
@@ -47,6 +59,19 @@ __device__ __forceinline__ AttentionTile attention_tile(const AttentionGrid& gri
           : has_batch_planes ? replica
                              : replica % grid.heads,
           plane, tile % tiles};
+}
+
+// Whose keys a query head reads.
+__device__ __forceinline__ int kv_head_of(int head, int heads, int kv_heads) {
+  return heads == kv_heads ? head : head / (heads / kv_heads);
+}
+
+// Where they begin, so that short ones are near when a block knows its place in them.
+__device__ __forceinline__ void prefetch_lists(const int* row_ptr, const int* tile_col,
+                                               const int* tile_bitmap) {
+  prefetch_l2(row_ptr);
+  prefetch_l2(tile_col);
+  prefetch_l2(tile_bitmap);
 }
 
 // How many of the ascending tile columns lie, at least in part, before `key_end`.

@@ -74,6 +74,17 @@ struct Producer {
     }
   }
 
+  // Of `parts` parts, which are as long as each other but for a step.
+  __device__ __forceinline__ TileList part_of(const TileList& list, int part, int parts) const {
+    if (parts == 1)
+      return list;
+    const int steps = (list.tiles + Shape::kTiles - 1) / Shape::kTiles;
+    const int first = steps * part / parts * Shape::kTiles;
+    const int end = steps * (part + 1) / parts * Shape::kTiles;
+    return {list.tile_col + first, list.tile_bitmap + first * Shape::kGroups,
+            min(end, list.tiles) - first};
+  }
+
   // Brings the tiles of the list in the order in which the consumers take them.
   __device__ __forceinline__ void load(const TileList& list, int steps, int head, int batch) {
     ListedStep step = listed(list, 0);

@@ -121,6 +121,16 @@ struct SoftmaxRows {
       scale_row(o[i / 2], i % 2, factor[i / 2][i % 2]);
   }
 
+  // Outputs over their sums, which are those over all lanes; rows that saw no key become 0.
+  template <int Outputs>
+  __device__ __forceinline__ void divide(float (&o)[RowBlocks][Outputs]) const {
+#pragma unroll
+    for (int i = 0; i < 2 * RowBlocks; ++i) {
+      const float all = sum[i / 2][i % 2];
+      scale_row(o[i / 2], i % 2, all > 0 ? __fdividef(1.0f, all) : 0.0f);
+    }
+  }
+
   template <int Count>
   __device__ __forceinline__ static void scale_row(float (&x)[Count], int half, float factor) {
 #pragma unroll

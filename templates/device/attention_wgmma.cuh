@@ -37,8 +37,9 @@ struct StepNotes {
 struct QueryTile {
   int steps;  // kNoTile: the one before was the last
   int batch, head, plane, first_query;
-  int key_end;              // keys from here on do not exist
-  int last_tile, last_key;  // the last key tile: its place in the last step, its first key
+  int key_end;                 // keys from here on do not exist
+  int last_tile, last_key;     // the last key tile: its place in the last step, its first key
+  int long_tile, part, parts;  // of a tile in parts: which one it is of them, and which part
 };
 constexpr int kNoTile = -1;
 
@@ -56,6 +57,36 @@ __device__ __forceinline__ void pack_probabilities(unsigned (&p)[Count / 8][4],
   for (int i = 0; i < Count / 2; ++i)
     p[i / 4][i % 4] = pack2<T>(s[2 * i], s[2 * i + 1]);
 }
+
+// The queries of a group, 16 columns at a time, as the A operand of the first product: where they
+// lie, or in registers.
+template <typename Shape, int Steps, bool InRegisters>
+struct QueryOperand {
+  unsigned long long operand;
+
+  __device__ __forceinline__ void take(unsigned queries, int warp, int) {
+    operand = k_major_operand(queries + warp / 4 * Shape::kTileBytes);
+  }
+  __device__ __forceinline__ unsigned long long at(int step) const {
+    return advance(operand, step / 4 * Shape::kQueryPanelBytes + step % 4 * 32);
+  }
+};
+template <typename Shape, int Steps>
+struct QueryOperand<Shape, Steps, true> {
+  unsigned fragments[Steps][4];
+
+  __device__ __forceinline__ void take(unsigned queries, int warp, int lane) {
+    const unsigned rows = queries + warp * 16 * Shape::kRowBytes;
+#pragma unroll
+    for (int i = 0; i < Steps; ++i) {
+      ldmatrix_x4(fragments[i], rows + i / 4 * Shape::kQueryPanelBytes +
+                                    swizzled_offset<128>(lane % 16, i % 4 * 2 + lane / 16));
+    }
+  }
+  __device__ __forceinline__ const unsigned (&at(int step) const)[4] {
+    return fragments[step];
+  }
+};
 
 // Zeroes the rows from `valid` on of a tile of 64 rows, in each of its panels, by a warp group.
 template <int Panels, int PanelBytes>
@@ -161,9 +192,14 @@ struct AttentionShared {
         store_tile(o, rows + panel * Shape::kQueryPanelBytes, origin);
       }
       wait_for_store_reads();
-      arrive(shared_address(&queries_free[slot]));
     }
+    free_queries(slot);
+  }
+  // By a warp that is done with them.
+  __device__ __forceinline__ void free_queries(unsigned slot) {
     __syncwarp();
+    if (threadIdx.x % 32 == 0)
+      arrive(shared_address(&queries_free[slot]));
   }
 };
 

@@ -20,6 +20,10 @@ struct TileOrigin {
 __device__ __forceinline__ void prefetch_map(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
+template <typename... Maps>
+__device__ __forceinline__ void prefetch_maps(const Maps&... maps) {
+  (prefetch_map(maps), ...);
+}
 
 // All bytes of the tile arrive at the barrier.
 __device__ __forceinline__ void load_tile(unsigned shared, const TensorMap& map, unsigned barrier,

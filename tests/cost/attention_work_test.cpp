@@ -33,3 +33,25 @@ TEST_CASE("of counts alone the mean is made") {
   CHECK(cost::mean_tile_work(features, 64).groups == std::vector<TileGroup>{{3, 1, 4}});
   CHECK(cost::mean_tile_work(features, 128).groups == std::vector<TileGroup>{{3, 2, 2}});
 }
+
+TEST_CASE("tiles that others would wait for are worked on in parts") {
+  using cost::LongTiles;
+  const cost::TileWork global{.tile_q = 64, .groups = {{64, 10, 2}, {5, 4, 62}}};
+  // 438 entries for each replica: 14 for each of 400 workers.
+  CHECK(cost::long_tiles(global, 12, 400) == LongTiles{2, 5});
+  // More work than that for each: the long ones are done before the rest.
+  CHECK(cost::long_tiles(global, 1000, 400) == LongTiles{});
+  // Parts are not made shorter than most tiles are, nor than pays.
+  CHECK(cost::long_tiles(global, 1, 10000) == LongTiles{2, 13});
+  CHECK(cost::long_tiles({.tile_q = 64, .groups = {{90, 0, 1}, {1, 0, 9}}}, 1, 10000) ==
+        LongTiles{1, 16});
+  CHECK(cost::long_tiles({.tile_q = 64, .groups = {{4, 0, 9}}}, 1, 10000) == LongTiles{});
+  CHECK(cost::long_tiles({.tile_q = 64, .groups = {}}, 1, 100) == LongTiles{});
+  const cost::TileWork causal_64 = work(causal(), 1024, 64);
+  CHECK(cost::long_tiles(causal_64, 12, 396) == LongTiles{7, 2});
+
+  CHECK(cost::in_parts(global, {2, 5}).groups == std::vector<TileGroup>{{13, 2, 10}, {5, 4, 62}});
+  CHECK(cost::in_parts(global, {1, 64}).groups ==
+        std::vector<TileGroup>{{64, 10, 1}, {5, 4, 62}, {1, 1, 64}});
+  CHECK(cost::in_parts(global, {}) == global);
+}

@@ -50,6 +50,9 @@ const MaskWork& mask_work(const std::string& name, std::int64_t length) {
     const Mask mask = bench::mask(name, length);
     const mask::MaskLayout layout = mask::build_layout(mask, {.q_len = length, .kv_len = length});
     found->second.features = mask::measure(mask, layout);
+    if (name == "dilated") {  // as it was when the times were taken
+      found->second.features.mask_class = mask::MaskClass::InlinePredicate;
+    }
     for (const std::int64_t tile_q : {64, 128}) {
       found->second.tiles[tile_q] = cost::tile_work(mask::attention_tiles(layout, tile_q));
     }

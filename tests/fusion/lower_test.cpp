@@ -52,9 +52,9 @@ TEST_CASE("a transformer layer") {
   const auto ctx = graph.merge_heads(
       graph.attention(heads.q, heads.k, heads.v, {.mask = sliding_window(64, 64)}));
   graph.output("y", graph.layer_norm(graph.add(graph.linear(ctx, w_o, b_o), x), gamma, beta));
-  CHECK(labels(lowered(graph)) ==
-        std::vector<std::string>{"linear_7.matmul, linear_7", "attention_17", "linear_20.matmul",
-                                 "linear_20, add_21, layer_norm_22"});
+  CHECK(labels(lowered(graph)) == std::vector<std::string>{"linear_7.matmul, linear_7",
+                                                           "attention_17", "linear_20.matmul",
+                                                           "linear_20, add_21, layer_norm_22"});
 }
 
 TEST_CASE("an epilogue reads nothing that its own kernel makes") {

@@ -79,8 +79,8 @@ TEST_CASE("the class is the cheapest that will do") {
   CHECK(class_of(causal()) == MaskClass::IntervalRows);
   CHECK(class_of(sliding_window(9, 9)) == MaskClass::IntervalRows);
   CHECK(class_of(documents({0, 100, 256}) && causal()) == MaskClass::IntervalRows);
-  CHECK(class_of(strided(3)) == MaskClass::InlinePredicate);
-  CHECK(class_of(longformer(16, 2)) == MaskClass::InlinePredicate);
+  CHECK(class_of(strided(3)) == MaskClass::Bitmap);
+  CHECK(class_of(longformer(16, 2)) == MaskClass::Bitmap);
   CHECK(class_of(random_tokens(0.1, 1)) == MaskClass::Bitmap);
   CHECK(class_of(bigbird(16, 3, 1, 2, 1)) == MaskClass::Bitmap);
   std::vector<std::uint8_t> keep(256 * 256);
@@ -92,6 +92,20 @@ TEST_CASE("the class is the cheapest that will do") {
   CHECK(class_of(data) == MaskClass::Bitmap);
   CHECK(class_of(data && causal()) == MaskClass::Bitmap);
   CHECK(features_of(data, {.q_len = 256, .kv_len = 256}).predicate_operations == 0);
+}
+
+TEST_CASE("bits that would fill memory are computed, where that is cheap") {
+  const Extent extent = {.q_len = 256, .kv_len = 256};
+  const auto class_with_many = [&](const Mask& mask) {
+    MaskFeatures features = features_of(mask, extent);
+    features.distinct_bitmaps = 1 << 18;
+    return mask::classified(mask, features).mask_class;
+  };
+  CHECK(class_with_many(strided(3)) == MaskClass::InlinePredicate);
+  CHECK(class_with_many(longformer(16, 2)) == MaskClass::InlinePredicate);
+  CHECK(class_with_many(causal()) == MaskClass::IntervalRows);
+  CHECK(class_with_many(random_tokens(0.1, 1)) == MaskClass::Bitmap);
+  CHECK(class_with_many(bigbird(16, 3, 1, 2, 1)) == MaskClass::Bitmap);
 }
 
 TEST_CASE("what captures hold today decides no class") {

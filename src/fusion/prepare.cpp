@@ -1,0 +1,12 @@
+#include "fusion/prepare.hpp"
+
+#include "fusion/residue_classes.hpp"
+#include "fusion/run_time_masks.hpp"
+
+namespace stof::fusion {
+
+graph::Ir prepare(const graph::Ir& ir, MaskArraysByMask& masks) {
+  return with_residue_classes(with_kv_lengths(ir), masks);
+}
+
+}  // namespace stof::fusion
