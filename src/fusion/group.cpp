@@ -57,7 +57,7 @@ GroupFinder::GroupFinder(const Ir& ir, const TemplateLibrary& templates)
 
 std::vector<Group> GroupFinder::groups_at(int op, const std::vector<bool>& is_free) const {
   const OpKind kind = at(op).kind;
-  if (is_elementwise(kind) || kind == OpKind::Concat) {
+  if (kind == OpKind::Concat) {
     return {copy_group(op)};
   }
   std::vector<Group> groups;
@@ -82,6 +82,9 @@ std::vector<Group> GroupFinder::groups_at(int op, const std::vector<bool>& is_fr
   std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) {
     return a.operators.size() > b.operators.size();
   });
+  if (is_elementwise(kind)) {
+    groups.push_back(copy_group(op));
+  }
   return groups;
 }
 

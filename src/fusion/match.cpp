@@ -23,14 +23,19 @@ bool is_commutative(OpKind kind) {
 }
 
 // As patterns see attributes: numbers, with truth as 0 and 1. Of a rotary style they ask whether it
-// is interleaved.
-std::optional<double> attribute_value(const graph::Operator& op, const std::string& name) {
+// is interleaved; axes count from the innermost, -1, since ports join those in front.
+std::optional<double> attribute_value(const Ir& ir, const graph::Operator& op,
+                                      const std::string& name) {
   if (op.kind == OpKind::Rotary && name == "interleaved") {
     return graph::attribute<std::string>(op, "style") == graph::name(RotaryStyle::Interleaved);
   }
   const auto found = op.attributes.find(name);
   if (found == op.attributes.end()) {
     return std::nullopt;
+  }
+  if (name == "axis") {
+    const int rank = graph::value_at(ir, op.inputs[0]).shape.rank();
+    return static_cast<double>(std::get<std::int64_t>(found->second) - rank);
   }
   if (const auto* truth = std::get_if<bool>(&found->second)) {
     return *truth ? 1 : 0;
@@ -177,7 +182,7 @@ class Matcher {
 
   bool bind_attributes(std::size_t i, const graph::Operator& op) {
     for (const PatternAttribute& attribute : step(i).attributes) {
-      const std::optional<double> value = attribute_value(op, attribute.name);
+      const std::optional<double> value = attribute_value(*ir_, op, attribute.name);
       if (!value || (attribute.value && *attribute.value != *value)) {
         return false;
       }

@@ -1,6 +1,7 @@
 #include "fusion/lower.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -144,4 +145,25 @@ TEST_CASE("every operator has a template, on every GPU") {
       }
     }
   }
+}
+
+TEST_CASE("a pattern may begin with an elementwise operator, and names the axis that it is about") {
+  const std::vector<std::filesystem::path> folders = {STOF_SOURCE_DIR
+                                                      "/examples/04_custom_template/templates"};
+  const fusion::TemplateLibrary library =
+      fusion::read_templates(render::TemplateStore::open(folders).texts());
+  const auto kernels = [&](const std::vector<Dim>& shape, int axis, bool keep_axis) {
+    Graph graph("unit");
+    const auto x = graph.input("x", Shape(shape), DType::Float16);
+    const auto sum = graph.reduce_sum(graph.multiply(x, x), axis, keep_axis);
+    graph.output("y", graph.divide(x, graph.sqrt(sum)));
+    return fusion::lower(graph::normalise_but_attention(graph.ir()), library,
+                         base::shipped_profile("h200"))
+        .program.kernels;
+  };
+  const std::vector<std::string> fused = {"unit_rows"};
+  CHECK(kernels({64, 64}, 1, true) == fused);
+  CHECK(kernels({3, 5, 64}, 2, true) == fused);
+  CHECK(kernels({64, 64}, 0, true) != fused);
+  CHECK(kernels({64, 64}, 1, false) != fused);  // divides by the lengths of other rows
 }
