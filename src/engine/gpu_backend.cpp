@@ -52,7 +52,7 @@ std::optional<int> find_device(const EngineOptions& options) {
   return options.target.empty() ? std::optional(options.device) : std::nullopt;
 }
 
-DeviceProfile find_profile(const EngineOptions& options) {
+DeviceProfile find_profile(const EngineOptions& options, cache::TuningStore& store) {
   if (!options.target.empty()) {
     return profile_of_target(options);
   }
@@ -61,7 +61,8 @@ DeviceProfile find_profile(const EngineOptions& options) {
                      "' goes with a target, a device has its own");
   }
   try {
-    return cuda::read_device_profile(options.device);
+    const DeviceProfile device = cuda::read_device_profile(options.device);
+    return find_calibration(store, device).value_or(device);
   } catch (const CudaError& error) {
     throw CudaError(error.code(),
                     fmt::format("engine: GPU {} cannot be used: {}; Backend::Reference needs none, "
@@ -150,7 +151,8 @@ struct Wording {
 
 GpuBackend::GpuBackend(const EngineOptions& options)
     : device_(find_device(options)),
-      profile_(find_profile(options)),
+      cache_(cache_options(options)),
+      profile_(find_profile(options, cache_.tuning())),
       on_event_(options.on_event),
       stop_(options.stop_token),
       tuning_({.level = options.tuning,
@@ -158,7 +160,6 @@ GpuBackend::GpuBackend(const EngineOptions& options)
                .stop = options.tuning_stop}),
       renderer_(open_templates(options)),
       templates_(fusion::read_templates(renderer_.store().texts())),
-      cache_(cache_options(options)),
       jit_(cache_, compiler_,
            {.may_compile = options.jit != JitMode::Off,
             .on_event = [this](const jit::Event& event) { report(event); }}),
@@ -168,16 +169,28 @@ GpuBackend::GpuBackend(const EngineOptions& options)
               .templates = &templates_,
               .templates_digest = renderer_.store().digest(),
               .jit = &template_jit_,
-              .compiler =
-                  [this] {
-                    return compiler_
-                        .inputs({.source = {}, .target = base::parse_gpu_target(profile_.target)})
-                        .compiler;
-                  },
+              .compiler = [this] { return compiler_build(); },
               .store = &cache_.tuning(),
               .build_layout = layout_builder(),
               .report = [this](const Event& event) { report(event); }}) {
   check_tuning(options);
+}
+
+std::string GpuBackend::compiler_build() const {
+  return compiler_.inputs({.source = {}, .target = base::parse_gpu_target(profile_.target)})
+      .compiler;
+}
+
+Calibration GpuBackend::calibrate() const {
+  const TrialTools tools{.device = device("calibrate"),
+                         .profile = &profile_,
+                         .jit = &template_jit_,
+                         .compiler = compiler_build(),
+                         .stop = stop_,
+                         .tell = [this](const std::string& name, const std::string& detail) {
+                           report({.stage = "calibrate", .name = name, .detail = detail});
+                         }};
+  return engine::calibrate(tools, templates_, layout_builder(), cache_.tuning());
 }
 
 fusion::BuildLayout GpuBackend::layout_builder() const {

@@ -13,6 +13,7 @@
 #include "base/device_profile.hpp"
 #include "cache/cache.hpp"
 #include "compile/nvrtc_compiler.hpp"
+#include "engine/calibration.hpp"
 #include "engine/tuner.hpp"
 #include "fusion/lower.hpp"
 #include "graph/ir.hpp"
@@ -46,17 +47,23 @@ class GpuBackend {
   // compile. Throws what Engine::build does.
   GpuCode compile(const graph::Ir& ir, bool may_tune) const;
 
+  // Fits the rates of the profile to times on the GPU, for engines to come. Throws as calibrate(),
+  // and GraphError where this builds for a target.
+  Calibration calibrate() const;
+
   const base::DeviceProfile& profile() const { return profile_; }
   // The index of the GPU. Throws GraphError, in the name of `call`, where this builds for a target.
   int device(std::string_view call) const;
 
  private:
   fusion::BuildLayout layout_builder() const;
+  std::string compiler_build() const;
   std::optional<Tuned> tune(const graph::Ir& ir, bool may_tune) const;
   void report(const Event& event) const;
   void report(const jit::Event& event) const;
 
-  std::optional<int> device_;  // nothing: a target alone
+  std::optional<int> device_;   // nothing: a target alone
+  mutable cache::Cache cache_;  // thread-safe
   base::DeviceProfile profile_;
   std::function<void(const Event&)> on_event_;
   std::stop_token stop_;
@@ -64,7 +71,6 @@ class GpuBackend {
   mutable std::mutex event_mutex_;
   render::Renderer renderer_;
   fusion::TemplateLibrary templates_;
-  cache::Cache cache_;
   compile::NvrtcCompiler compiler_;
   jit::Jit jit_;
   jit::TemplateJit template_jit_;

@@ -133,11 +133,20 @@ const graph::Ir& TuningSpace::graph(const std::string& problem) const {
 }
 
 Lowered TuningSpace::lower(const tune::Trial& trial) const {
+  return lower(trial, device_);
+}
+
+double TuningSpace::predict(const tune::Trial& trial, const base::DeviceProfile& device) const {
+  const Lowered lowered = lower(trial, device);
+  return lowered.options[main_launch(lowered)].front().time.total_us();
+}
+
+Lowered TuningSpace::lower(const tune::Trial& trial, const base::DeviceProfile& device) const {
   const graph::Ir& segment = graph(trial.problem);
   Decisions decisions = in_one_piece(segment);
   decisions.settings.emplace(trial.problem, fusion::Setting{.kernel = trial.setting.kernel,
                                                             .config = trial.setting.config});
-  Lowered lowered = fusion::lower(segment, templates_, device_, build_layout_, decisions);
+  Lowered lowered = fusion::lower(segment, templates_, device, build_layout_, decisions);
   for (const fusion::LaunchOrigin& origin : lowered.origins) {
     if (!origin.refusal.empty()) {
       throw GraphError("tune: " + origin.refusal);

@@ -32,6 +32,8 @@ class TuningSpace {
   // does not take it.
   const graph::Ir& graph(const std::string& problem) const;
   fusion::Lowered lower(const tune::Trial& trial) const;
+  // What it should take on a GPU of other rates, in microseconds. Throws as lower.
+  double predict(const tune::Trial& trial, const base::DeviceProfile& device) const;
 
  private:
   struct Problem {
@@ -40,6 +42,7 @@ class TuningSpace {
     std::vector<tune::Setting> settings;
   };
 
+  fusion::Lowered lower(const tune::Trial& trial, const base::DeviceProfile& device) const;
   // Nothing where no kernel runs the segment.
   std::optional<std::string> problem_of(const fusion::Segment& segment);
   std::vector<fusion::Scheme> moves(const fusion::Scheme& scheme) const;

@@ -88,7 +88,7 @@ class Usage(Command):
     def test_help_of_every_subcommand(self) -> None:
         overview = self.text("--help")
         self.assertIn("Exit codes:", overview)
-        for name in ["run", "plan", "compile", "tune", "mask", "render", "template", "cache", "devices", "model", "bench"]:
+        for name in ["run", "plan", "compile", "tune", "calibrate", "mask", "render", "template", "cache", "devices", "model", "bench"]:
             self.assertIn(name, overview)
             self.assertIn("Examples:", self.text(*(["bench", "model"] if name == "bench" else [name]), "--help"))
 
@@ -328,6 +328,9 @@ class Templates(Command):
 
 
 class Bench(Command):
+    def test_there_is_nothing_to_calibrate_without_a_gpu(self) -> None:
+        self.assert_fails(4, "GPU 0 cannot be used", "calibrate")
+
     def test_a_model_is_timed(self) -> None:
         arguments = ("vit-base", "--layers", 1, "--seq", 5, "--backend", "reference", "--runs", 3)
         timed = json.loads(self.text("bench", "model", *arguments, "--mask", "sliding_window(1, 1)", "--json"))

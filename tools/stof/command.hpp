@@ -19,6 +19,7 @@ void add_run(CLI::App& stof);
 void add_plan(CLI::App& stof);
 void add_compile(CLI::App& stof);
 void add_tune(CLI::App& stof);
+void add_calibrate(CLI::App& stof);
 void add_mask(CLI::App& stof);
 void add_render(CLI::App& stof);
 void add_template(CLI::App& stof);

@@ -67,6 +67,7 @@ int main(int argc, char** argv) {
   stof::command::add_plan(stof);
   stof::command::add_compile(stof);
   stof::command::add_tune(stof);
+  stof::command::add_calibrate(stof);
   stof::command::add_mask(stof);
   stof::command::add_render(stof);
   stof::command::add_template(stof);
