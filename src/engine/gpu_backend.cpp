@@ -141,7 +141,7 @@ GpuBackend::GpuBackend(const EngineOptions& options)
             .on_event = [this](const jit::Event& event) { report(event); }}),
       template_jit_(cache_, compiler_, renderer_, jit_) {}
 
-GpuCode GpuBackend::compile(const graph::Ir& ir) const {
+GpuCode GpuBackend::compile(const graph::Ir& given) const {
   if (stop_.stop_requested()) {
     throw CancelledError("build: cancelled");
   }
@@ -152,6 +152,9 @@ GpuCode GpuBackend::compile(const graph::Ir& ir) const {
       return engine::build_layout(device, mask, extent);
     };
   }
+  fusion::JoinedProducts joined =
+      fusion::join_products_if_faster(given, templates_, profile_, build_layout);
+  const graph::Ir& ir = joined.ir;
   fusion::Lowered lowered = fusion::lower(ir, templates_, profile_, build_layout);
   const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
   report({.stage = "lower",
@@ -160,6 +163,7 @@ GpuCode GpuBackend::compile(const graph::Ir& ir) const {
           .detail = fmt::format("{} launches of {} kernels", lowered.program.launches.size(),
                                 lowered.specs.size())});
   GpuCode code;
+  code.joined_weights = std::move(joined.weights);
   code.program = std::move(lowered.program);
   code.workspace_bytes = execute::lay_out_arena(code.program).size_bytes;
   code.options = std::move(lowered.options);

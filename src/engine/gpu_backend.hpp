@@ -13,6 +13,7 @@
 #include "base/device_profile.hpp"
 #include "cache/cache.hpp"
 #include "compile/nvrtc_compiler.hpp"
+#include "fusion/joined_products.hpp"
 #include "fusion/lower.hpp"
 #include "graph/ir.hpp"
 #include "jit/jit.hpp"
@@ -27,6 +28,7 @@ struct GpuCode {
   kernel::Program program;
   std::vector<std::string> templates;  // of the kernels
   std::vector<jit::Kernel> kernels;
+  std::vector<fusion::JoinedWeight> joined_weights;  // the program's last weights
   std::int64_t workspace_bytes = 0;
   std::vector<std::vector<fusion::Option>> options;  // see fusion::Lowered
   std::optional<fusion::Scheme> scheme;
@@ -39,8 +41,9 @@ class GpuBackend {
   // Throws what Engine's constructor does.
   explicit GpuBackend(const EngineOptions& options);
 
-  // The pipeline behind normalise: lower, render, compile. Throws what Engine::build does.
-  GpuCode compile(const graph::Ir& ir) const;
+  // The pipeline behind normalise: join products, lower, render, compile. Throws what Engine::build
+  // does.
+  GpuCode compile(const graph::Ir& given) const;
 
   const base::DeviceProfile& profile() const { return profile_; }
   // The index of the GPU. Throws GraphError, in the name of `call`, where this builds for a target.
