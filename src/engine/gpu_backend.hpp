@@ -15,6 +15,7 @@
 #include "compile/nvrtc_compiler.hpp"
 #include "engine/calibration.hpp"
 #include "engine/tuner.hpp"
+#include "fusion/joined_products.hpp"
 #include "fusion/lower.hpp"
 #include "graph/ir.hpp"
 #include "jit/jit.hpp"
@@ -29,6 +30,7 @@ struct GpuCode {
   kernel::Program program;
   std::vector<std::string> templates;  // of the kernels
   std::vector<jit::Kernel> kernels;
+  std::vector<fusion::JoinedWeight> joined_weights;  // the program's last weights
   std::int64_t workspace_bytes = 0;
   std::vector<std::vector<fusion::Option>> options;  // see fusion::Lowered
   std::vector<fusion::LaunchOrigin> origins;         // see fusion::Lowered
@@ -43,9 +45,9 @@ class GpuBackend {
   // Throws what Engine's constructor does.
   explicit GpuBackend(const EngineOptions& options);
 
-  // The pipeline behind normalise: tune, where the options ask for it and this does, lower, render,
-  // compile. Throws what Engine::build does.
-  GpuCode compile(const graph::Ir& ir, bool may_tune) const;
+  // The pipeline behind normalise: join products, tune, where the options ask for it and this does,
+  // lower, render, compile. Throws what Engine::build does.
+  GpuCode compile(const graph::Ir& given, bool may_tune) const;
 
   // Fits the rates of the profile to times on the GPU, for engines to come. Throws as calibrate(),
   // and GraphError where this builds for a target.

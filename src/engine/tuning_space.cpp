@@ -20,18 +20,6 @@ using fusion::Scheme;
 
 namespace {
 
-// Trials lower the same masks again and again.
-fusion::BuildLayout remembering(fusion::BuildLayout build_layout) {
-  using Key = std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
-  auto known = std::make_shared<std::map<Key, mask::MaskLayout>>();  // shared by copies
-  return [known, build = std::move(build_layout)](const Mask& mask, const mask::Extent& extent) {
-    const Key key{mask.digest(), extent.batch, extent.heads, extent.q_len, extent.kv_len};
-    const auto found = known->find(key);
-    return found != known->end() ? found->second
-                                 : known->emplace(key, build(mask, extent)).first->second;
-  };
-}
-
 graph::Ir prepared(const graph::Ir& ir, const fusion::BuildLayout& build_layout) {
   fusion::MaskArraysByMask masks(build_layout);
   return fusion::prepare(ir, masks);
@@ -58,7 +46,7 @@ TuningSpace::TuningSpace(const graph::Ir& ir, const fusion::TemplateLibrary& tem
                          const base::DeviceProfile& device, fusion::BuildLayout build_layout)
     : templates_(templates),
       device_(device),
-      build_layout_(remembering(std::move(build_layout))),
+      build_layout_(fusion::remembering(std::move(build_layout))),
       ir_(prepared(ir, build_layout_)),
       order_(fusion::operator_order(ir_)) {
   for (fusion::Proposal& proposal :

@@ -213,6 +213,7 @@ class Lowerer {
   const graph::Ir& ir_;
   const OperatorOrder& order_;
   Lowered lowered_;
+  MaskArraysByMask masks_;
   GroupPlanner planner_;
   Memory memory_;
   LayoutBuilds layouts_;

@@ -117,6 +117,17 @@ const mask::KeyRows& MaskArrays::key_rows() {
   return *key_rows_;
 }
 
+BuildLayout remembering(BuildLayout build_layout) {
+  using Key = std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
+  auto known = std::make_shared<std::map<Key, mask::MaskLayout>>();
+  return [known, build = std::move(build_layout)](const Mask& mask, const mask::Extent& extent) {
+    const Key key{mask.digest(), extent.batch, extent.heads, extent.q_len, extent.kv_len};
+    const auto found = known->find(key);
+    return found != known->end() ? found->second
+                                 : known->emplace(key, build(mask, extent)).first->second;
+  };
+}
+
 MaskArraysByMask::MaskArraysByMask(BuildLayout build_layout)
     : build_layout_(std::move(build_layout)) {
   if (!build_layout_) {

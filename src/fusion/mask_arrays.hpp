@@ -48,6 +48,10 @@ class MaskArrays {
   std::map<std::string, kernel::ConstantArray> arrays_;
 };
 
+// A builder that keeps every layout that it has built, for graphs that are looked at several times.
+// Copies share them. From one thread.
+BuildLayout remembering(BuildLayout build_layout);
+
 // The masks of a graph: attentions of equal masks and extents share what was made of them.
 class MaskArraysByMask {
  public:
