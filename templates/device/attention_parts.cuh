@@ -127,7 +127,8 @@ struct PartSums {
     }
   }
 
-  static constexpr int kAtOnce = 32;  // floats in registers, besides the sums
+  // Floats in registers, besides the sums.
+  static constexpr int kAtOnce = Outputs <= 64 ? 32 : 8;
 
   __device__ __forceinline__ static void load(float (&values)[kAtOnce], const float* place,
                                               int count) {
