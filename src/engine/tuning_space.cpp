@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <tuple>
 
 #include "base/check.hpp"
 #include "fusion/prepare.hpp"

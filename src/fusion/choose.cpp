@@ -396,7 +396,9 @@ cost::Prediction Chooser::predict(const cost::Problem& problem, const KernelConf
 cost::LongTiles Chooser::long_tiles(const contract::TemplateContract& contract,
                                     const contract::ContractScope& scope,
                                     const KernelConfig& config, const AttentionMask& mask) {
-  if (mask.run_time || contract.name != kHopperAttention) {
+  // Sums of wider rows leave no registers for those of another part.
+  constexpr std::int64_t kWidest = 128;
+  if (mask.run_time || contract.name != kHopperAttention || scope.dims.at("value_dim") > kWidest) {
     return {};
   }
   // The kernel goes through the replicas in sections, whose keys and values lie in L2 together.

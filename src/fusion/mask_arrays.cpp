@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>

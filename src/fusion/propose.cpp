@@ -174,7 +174,6 @@ std::vector<Proposal> propose_schemes(const graph::Ir& ir, const TemplateLibrary
   MaskArraysByMask masks(build_layout);
   const graph::Ir prepared = prepare(ir, masks);
   const OperatorOrder order = operator_order(prepared);
-  MaskArraysByMask masks(build_layout);
   const Decisions none;
   GroupPlanner planner(prepared, order, templates, device, masks, none);
   return propose_schemes(prepared, order, planner, count);
