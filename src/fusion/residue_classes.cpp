@@ -40,11 +40,14 @@ bool is_integer(const Expr& expr, std::int64_t value) {
   return given && *given == expr::Value(value);
 }
 
-// The greatest n known of which the distance of a key that is seen is a multiple.
+// The greatest n known, within kMaxLength, of which the distance of a key that is seen is a
+// multiple.
 std::int64_t distance_step(const Expr& predicate) {
   const expr::Node& node = predicate.node();
   if (node.op == expr::Op::And) {
-    return std::lcm(distance_step(node.operands[0]), distance_step(node.operands[1]));
+    const std::int64_t left = distance_step(node.operands[0]);
+    const std::int64_t both = std::lcm(left, distance_step(node.operands[1]));
+    return both <= mask::kMaxLength ? both : left;
   }
   if (node.op != expr::Op::Equal || !is_integer(node.operands[1], 0)) {
     return 1;
@@ -53,8 +56,9 @@ std::int64_t distance_step(const Expr& predicate) {
   if (rest.op != expr::Op::Modulo || !is_difference(rest.operands[0])) {
     return 1;
   }
-  const auto step = expr::literal(rest.operands[1]);
-  return step ? std::get<std::int64_t>(*step) : 1;
+  const auto literal = expr::literal(rest.operands[1]);
+  const std::int64_t step = literal ? std::get<std::int64_t>(*literal) : 1;
+  return step >= 1 && step <= mask::kMaxLength ? step : 1;
 }
 
 // Of every n-th position; the head says from which one on.
