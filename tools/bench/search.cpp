@@ -150,7 +150,8 @@ int main(int argc, char** argv) {
     return 0;
   }
   try {
-    for (const std::string name : std::vector<std::string>(argv + 1, argv + argc)) {
+    for (int i = 1; i < argc; ++i) {
+      const std::string name = argv[i];
       fmt::print("{}\n", measure(name, cases().at(name)()).dump());
       std::fflush(stdout);
     }
