@@ -16,166 +16,8 @@
 
 namespace stof::fusion {
 
-namespace {
-
 using graph::Ir;
-using graph::OpClass;
 using graph::OpKind;
-
-// The greedy rule: what to take next, and whether all groups can still run one after another.
-class Grouper {
- public:
-  Grouper(const Ir& ir, const TemplateLibrary& templates)
-      : ir_(ir),
-        finder_(ir, templates),
-        is_free_(ir.operators.size(), true),
-        group_of_(ir.operators.size(), -1) {}
-
-  std::vector<Group> run() {
-    for (std::size_t op = 0; op < ir_.operators.size(); ++op) {
-      if (is_view(ir_.operators[op])) {
-        is_free_[op] = false;
-      }
-    }
-    for_each_free(
-        [&](int op) { return graph::op_info(at(op).kind).op_class == OpClass::ComputeIntensive; });
-    for_each_free(
-        [&](int op) { return at(op).kind == OpKind::LayerNorm || at(op).kind == OpKind::RmsNorm; });
-    for_each_free([&](int op) { return !is_elementwise(at(op).kind); });
-    for_each_free([](int) { return true; });
-    return in_running_order();
-  }
-
- private:
-  const graph::Operator& at(int op) const { return ir_.operators[static_cast<std::size_t>(op)]; }
-
-  template <typename Predicate>
-  void for_each_free(Predicate is_meant) {
-    for (int op = 0; op < static_cast<int>(ir_.operators.size()); ++op) {
-      if (is_free_[static_cast<std::size_t>(op)] && is_meant(op)) {
-        add_group(op);
-      }
-    }
-  }
-
-  void add_group(int op) {
-    std::vector<Group> groups = finder_.groups_at(op, is_free_);
-    const auto largest = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
-      return would_be_acyclic(group.operators);
-    });
-    if (largest == groups.end()) {
-      throw GraphError(fmt::format("lower: no template has a pattern for {} ('{}')",
-                                   graph::name(at(op).kind),
-                                   graph::value_at(ir_, at(op).outputs[0]).name));
-    }
-    Group group = *std::move(largest);
-    place(group);
-    for (auto longer = finder_.longer(group, is_free_);
-         longer && would_be_acyclic(longer->operators); longer = finder_.longer(group, is_free_)) {
-      group = *std::move(longer);
-      place(group);
-    }
-    groups_.push_back(std::move(group));
-  }
-
-  void place(const Group& group) {
-    for (const int op : group.operators) {
-      is_free_[static_cast<std::size_t>(op)] = false;
-      group_of_[static_cast<std::size_t>(op)] = static_cast<int>(groups_.size());
-    }
-  }
-
-  // Whether all groups could still run one after another with these operators in one.
-  bool would_be_acyclic(const std::vector<int>& together) const {
-    if (together.size() < 2) {
-      return true;
-    }
-    std::vector<int> node_of = nodes();
-    const int node = node_of[static_cast<std::size_t>(together.front())];
-    for (const int op : together) {
-      node_of[static_cast<std::size_t>(op)] = node;
-    }
-    return !topological(node_of).empty();
-  }
-
-  // A number for each operator, the same for those of one group.
-  std::vector<int> nodes() const {
-    std::vector<int> node_of(ir_.operators.size());
-    std::vector<int> first(groups_.size() + 1, -1);
-    for (std::size_t op = 0; op < node_of.size(); ++op) {
-      const int group = group_of_[op];
-      if (group >= 0 && first[static_cast<std::size_t>(group)] < 0) {
-        first[static_cast<std::size_t>(group)] = static_cast<int>(op);
-      }
-      node_of[op] = group < 0 ? static_cast<int>(op) : first[static_cast<std::size_t>(group)];
-    }
-    return node_of;
-  }
-
-  // The nodes in an order in which each comes after those that it reads, the lowest number first
-  // where there is a choice; empty where there is a circle.
-  std::vector<int> topological(const std::vector<int>& node_of) const {
-    const std::size_t count = node_of.size();
-    std::vector<std::vector<int>> next(count);
-    std::vector<int> waits_for(count, 0);
-    std::vector<bool> is_node(count, false);
-    for (std::size_t op = 0; op < count; ++op) {
-      is_node[static_cast<std::size_t>(node_of[op])] = true;
-      for (const int value : values_read(ir_.operators[op])) {
-        const int producer = ir_.values[static_cast<std::size_t>(value)]->producer;
-        if (producer >= 0 && node_of[static_cast<std::size_t>(producer)] != node_of[op]) {
-          next[static_cast<std::size_t>(node_of[static_cast<std::size_t>(producer)])].push_back(
-              node_of[op]);
-          ++waits_for[static_cast<std::size_t>(node_of[op])];
-        }
-      }
-    }
-    std::vector<int> order;
-    std::vector<int> ready;
-    std::size_t node_count = 0;
-    for (std::size_t op = count; op-- > 0;) {
-      node_count += is_node[op] ? 1 : 0;
-      if (is_node[op] && waits_for[op] == 0) {
-        ready.push_back(static_cast<int>(op));
-      }
-    }
-    const auto later = [](int a, int b) { return a > b; };
-    std::make_heap(ready.begin(), ready.end(), later);
-    while (!ready.empty()) {
-      std::pop_heap(ready.begin(), ready.end(), later);
-      order.push_back(ready.back());
-      ready.pop_back();
-      for (const int node : next[static_cast<std::size_t>(order.back())]) {
-        if (--waits_for[static_cast<std::size_t>(node)] == 0) {
-          ready.push_back(node);
-          std::push_heap(ready.begin(), ready.end(), later);
-        }
-      }
-    }
-    return order.size() == node_count ? order : std::vector<int>();
-  }
-
-  std::vector<Group> in_running_order() {
-    std::vector<Group> ordered;
-    const std::vector<int> order = topological(nodes());
-    STOF_CHECK(!order.empty() || ir_.operators.empty()) << "groups wait for each other";
-    for (const int op : order) {
-      const int group = group_of_[static_cast<std::size_t>(op)];
-      if (group >= 0) {
-        ordered.push_back(std::move(groups_[static_cast<std::size_t>(group)]));
-      }
-    }
-    return ordered;
-  }
-
-  const Ir& ir_;
-  GroupFinder finder_;
-  std::vector<bool> is_free_;
-  std::vector<int> group_of_;
-  std::vector<Group> groups_;
-};
-
-}  // namespace
 
 std::vector<Candidate> copy_candidates(const TemplateLibrary& templates) {
   std::vector<Candidate> candidates;
@@ -192,7 +34,17 @@ std::vector<Candidate> copy_candidates(const TemplateLibrary& templates) {
 }
 
 GroupFinder::GroupFinder(const Ir& ir, const TemplateLibrary& templates)
-    : ir_(ir), templates_(templates), copies_(copy_candidates(templates)), readers_(ir) {}
+    : ir_(ir), templates_(templates), copies_(copy_candidates(templates)), readers_(ir) {
+  for (const KernelTemplate& kernel : templates) {
+    const auto& pattern = kernel.contract.pattern;
+    const auto count =
+        std::count_if(pattern.begin(), pattern.end(), [](const contract::PatternStep& step) {
+          const auto kind = graph::op_kind_from_name(step.op);
+          return kind && !is_elementwise(*kind);
+        });
+    most_in_pattern_ = std::max(most_in_pattern_, static_cast<int>(count));
+  }
+}
 
 std::vector<Group> GroupFinder::groups_at(int op, const std::vector<bool>& is_free) const {
   const OpKind kind = at(op).kind;
@@ -361,10 +213,6 @@ bool GroupFinder::reads_its_own(const Group& group) const {
            return std::any_of(read.begin(), read.end(),
                               [&](int value) { return is_own(value, false); });
          });
-}
-
-std::vector<Group> make_groups(const Ir& ir, const TemplateLibrary& templates) {
-  return Grouper(ir, templates).run();
 }
 
 }  // namespace stof::fusion

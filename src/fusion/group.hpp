@@ -47,6 +47,9 @@ class GroupFinder {
   // template takes them together.
   std::optional<Group> group_of(std::span<const int> operators) const;
 
+  // The most operators that a group can have which are not elementwise.
+  int most_in_pattern() const { return most_in_pattern_; }
+
  private:
   const graph::Operator& at(int op) const { return ir_.operators[static_cast<std::size_t>(op)]; }
 
@@ -62,12 +65,7 @@ class GroupFinder {
   const TemplateLibrary& templates_;
   std::vector<Candidate> copies_;
   Readers readers_;
+  int most_in_pattern_ = 1;
 };
-
-// Cuts a graph (see normalise_but_attention) into groups, in an order in which they can run; views
-// belong to none. Compute-intensive operators and attention take the chains behind them, then
-// normalisations the additions in front of them and the chains behind; what is left goes alone or
-// in chains. Throws GraphError for an operator that no pattern has.
-std::vector<Group> make_groups(const graph::Ir& ir, const TemplateLibrary& templates);
 
 }  // namespace stof::fusion

@@ -7,19 +7,14 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "fusion/attention.hpp"
-#include "fusion/choose.hpp"
-#include "fusion/group.hpp"
+#include "fusion/group_planner.hpp"
 #include "fusion/memory.hpp"
-#include "fusion/placement.hpp"
-#include "fusion/problem.hpp"
+#include "fusion/propose.hpp"
 #include "fusion/run_time_masks.hpp"
 #include "fusion/scheme_groups.hpp"
-#include "fusion/use.hpp"
 #include "fusion/variables.hpp"
-#include "graph/op_info.hpp"
 #include "stof/error.hpp"
 
 namespace stof::fusion {
@@ -27,241 +22,56 @@ namespace stof::fusion {
 namespace {
 
 using contract::ArgumentKind;
-using graph::OpKind;
 using kernel::LaunchArgument;
 using kernel::Location;
 
 class Lowerer {
  public:
-  Lowerer(const graph::Ir& ir, const TemplateLibrary& templates, const base::DeviceProfile& device,
-          BuildLayout build_layout, const Decisions& decisions)
+  Lowerer(const graph::Ir& ir, const OperatorOrder& order, const TemplateLibrary& templates,
+          const base::DeviceProfile& device, BuildLayout build_layout, const Decisions& decisions)
       : ir_(ir),
-        device_(device),
-        decisions_(decisions),
-        readers_(ir),
-        order_(operator_order(ir)),
-        places_(places_of(order_, ir)),
-        groups_(decisions.scheme ? groups_of(*decisions.scheme, order_, ir, templates)
-                                 : make_groups(ir, templates)),
-        copies_(copy_candidates(templates)),
-        chooser_(device, decisions.lists_all),
-        masks_(std::move(build_layout)),
-        placement_(ir),
-        memory_(ir, placement_, lowered_.program),
-        layouts_(placement_, memory_, lowered_.program) {}
+        order_(order),
+        planner_(ir, order, templates, device, std::move(build_layout), decisions),
+        memory_(ir, planner_.placement(), lowered_.program),
+        layouts_(planner_.placement(), memory_, lowered_.program) {}
 
-  Lowered run() {
-    lowered_.scheme = scheme_of(order_, groups_);
-    for (const Group& group : groups_) {
-      group_ = static_cast<int>(lowered_.groups.size());
-      lowered_.groups.push_back(in_order(group.operators));
-      if (op_of(group).kind == OpKind::Concat) {
-        lower_concat(op_of(group));
-      } else {
-        lower_group(group);
+  Lowered run(Scheme scheme) {
+    const std::vector<Segment> segments = scheme.segments();
+    for (const Group& group : groups_of(scheme, order_, ir_, planner_.finder())) {
+      const std::size_t number = lowered_.groups.size();
+      std::string misfits;
+      auto launches = planner_.plan(group, misfits);
+      if (!launches) {
+        throw GraphError(fmt::format("lower: no template takes segment {} of {}, {}:{}", number,
+                                     scheme.hex(), segment_text(order_, segments[number], ir_),
+                                     misfits));
       }
+      add(*std::move(launches), static_cast<int>(number));
+      lowered_.groups.push_back(operators_of(order_, segments[number]));
     }
-    group_ = -1;
     for (const int output : memory_.outputs_to_copy()) {
-      copy_output(output);
+      output_ = output;
+      add(planner_.plan_output(ir_.outputs[static_cast<std::size_t>(output)]), -1);
     }
+    lowered_.scheme = std::move(scheme);
     return std::move(lowered_);
   }
 
+  // What should take the least time; where some operator fits no template, each alone, so that the
+  // error tells which.
+  Scheme best_scheme() {
+    std::vector<Proposal> best = propose_schemes(ir_, order_, planner_, 1);
+    return best.empty() ? Scheme::of_single_operators(order_.size()) : std::move(best[0].scheme);
+  }
+
  private:
-  const graph::Operator& op_of(const Group& group) const {
-    return ir_.operators[static_cast<std::size_t>(group.operators.front())];
-  }
-
-  const std::string& name_of(int value) const {
-    return ir_.values[static_cast<std::size_t>(value)]->name;
-  }
-
-  void lower_group(const Group& group) {
-    for (const int value : values_read(group)) {
-      make_viewable(value);
+  void add(std::vector<PlannedLaunch> launches, int group) {
+    for (PlannedLaunch& one : launches) {
+      launch(one.use, one.chain, one.mask.get(), std::move(one.label));
+      lowered_.options.push_back(std::move(one.options));
+      lowered_.origins.push_back(
+          {.group = group, .problem = std::move(one.problem), .refusal = std::move(one.refusal)});
     }
-    std::optional<AttentionMask> mask;
-    if (op_of(group).kind == OpKind::Attention) {
-      mask.emplace(make_attention_mask(ir_, op_of(group), placement_, masks_));
-      if (mask->run_time) {
-        for (const int value : mask->run_time->data) {
-          pack(value);
-        }
-      }
-    }
-    const AttentionMask* const mask_or_null = mask ? &*mask : nullptr;
-    std::string misfits;
-    const auto problem = [&] {
-      return group_problem(lowered_.groups.back(), ir_, readers_, placement_, mask_or_null,
-                           device_);
-    };
-    if (launch_best(fitting_uses(group, mask_or_null, misfits), group.chain, mask_or_null,
-                    problem(), label(group), misfits)) {
-      return;
-    }
-    // Packed operands are what every kernel can read.
-    for (const int value : values_read(group)) {
-      pack(value);
-    }
-    std::string misfits_of_packed;
-    if (!launch_best(fitting_uses(group, mask_or_null, misfits_of_packed), group.chain,
-                     mask_or_null, problem(), label(group), misfits_of_packed)) {
-      const std::string where = decisions_.scheme ? fmt::format(", segment {} of scheme {}", group_,
-                                                                decisions_.scheme->hex())
-                                                  : "";
-      throw GraphError(fmt::format("lower: no template takes {} ('{}'){}:{}",
-                                   graph::name(op_of(group).kind), name_of(op_of(group).outputs[0]),
-                                   where, misfits));
-    }
-  }
-
-  // As they stand in the order of the graph.
-  std::vector<int> in_order(std::vector<int> operators) const {
-    std::sort(operators.begin(), operators.end(), [&](int a, int b) {
-      return places_.at(static_cast<std::size_t>(a)) < places_.at(static_cast<std::size_t>(b));
-    });
-    return operators;
-  }
-
-  // Launches the best of several uses, or what was decided for the problem. Where they have no
-  // setting that is allowed, says so in `misfits` and launches nothing.
-  bool launch_best(std::vector<Use> uses, const Chain& chain, const AttentionMask* mask,
-                   nlohmann::json problem, std::string text, std::string& misfits) {
-    const Choice* choice = chooser_.choose(uses, chain, ir_, mask);
-    if (choice == nullptr) {
-      for (const Use& use : uses) {
-        misfits += fmt::format("\n  {}: no setting of its parameters is allowed on this device",
-                               use.kernel->contract.name);
-      }
-      return false;
-    }
-    LaunchOrigin origin{.group = group_, .problem = std::move(problem), .refusal = {}};
-    Choice chosen = *choice;
-    if (const Setting* setting = decisions_.find(origin.problem)) {
-      chosen = chooser_.forced(*setting, *choice, uses, chain, ir_, mask, origin.refusal);
-    }
-    Use& use = uses[chosen.use];
-    use.scope.config = chosen.config;
-    launch(use, chain, mask, std::move(text));
-    lowered_.options.push_back(std::move(chosen.options));
-    lowered_.origins.push_back(std::move(origin));
-    return true;
-  }
-
-  // Operators and what the pattern reads, without what the group makes itself.
-  std::vector<int> values_read(const Group& group) const {
-    std::vector<int> values;
-    std::vector<int> made;
-    for (const int index : group.operators) {
-      const graph::Operator& op = ir_.operators[static_cast<std::size_t>(index)];
-      const std::vector<int> read = fusion::values_read(op);
-      values.insert(values.end(), read.begin(), read.end());
-      made.insert(made.end(), op.outputs.begin(), op.outputs.end());
-    }
-    std::erase_if(values, [&](int value) {
-      return std::find(made.begin(), made.end(), value) != made.end();
-    });
-    std::sort(values.begin(), values.end());
-    values.erase(std::unique(values.begin(), values.end()), values.end());
-    return values;
-  }
-
-  std::vector<Use> fitting_uses(const Group& group, const AttentionMask* mask,
-                                std::string& misfits) const {
-    std::vector<Use> uses;
-    for (const Candidate& candidate : group.candidates) {
-      Use use = make_use(group, candidate, ir_, readers_, placement_, device_);
-      if (mask != nullptr) {
-        use.scope.mask_batch = mask->features().mask_batch;
-        use.scope.mask_heads = mask->features().mask_heads;
-        if (!mask->has_key_rows() && reads_key_rows(use) && use.misfit.empty()) {
-          use.misfit = mask->run_time
-                           ? fmt::format("{} keys could be seen, more than lists have room for",
-                                         mask->run_time->build.max_keys)
-                           : "the keys of a row are known at run time only";
-        }
-      }
-      if (use.misfit.empty()) {
-        uses.push_back(std::move(use));
-      } else {
-        misfits += fmt::format("\n  {}: {}", use.kernel->contract.name, use.misfit);
-      }
-    }
-    return uses;
-  }
-
-  // Copies what stands in the way of strides.
-  void make_viewable(int value) {
-    while (!placement_.view(value)) {
-      pack(placement_.blocking_input(value));
-    }
-  }
-
-  // A packed copy of a value, unless it lies packed and aligned already.
-  void pack(int value) {
-    make_viewable(value);
-    const View from = *placement_.view(value);
-    if (from.is_packed() && from.alignment_bytes() == kAlignmentBytes) {
-      return;
-    }
-    const View to = placement_.root(placement_.add_copy(value));
-    copy(from, to, fmt::format("{} packed", name_of(value)));
-  }
-
-  void copy(const View& from, const View& to, const std::string& text) {
-    std::string misfits;
-    std::vector<Use> uses;
-    for (const Candidate& candidate : copies_) {
-      Use use = make_copy(candidate, from, to, device_);
-      if (use.misfit.empty()) {
-        uses.push_back(std::move(use));
-      } else {
-        misfits += fmt::format("\n  {}: {}", use.kernel->contract.name, use.misfit);
-      }
-    }
-    if (launch_best(std::move(uses), {}, nullptr, copy_problem(from, to, device_), text, misfits)) {
-      return;
-    }
-    throw GraphError(fmt::format("lower: no template takes the copy '{}':{}", text, misfits));
-  }
-
-  void lower_concat(const graph::Operator& op) {
-    const View whole = placement_.root(op.outputs[0]);
-    const auto axis = static_cast<std::size_t>(graph::attribute<std::int64_t>(op, "axis"));
-    std::int64_t begin = 0;
-    for (const int part : op.inputs) {
-      make_viewable(part);
-      const View from = *placement_.view(part);
-      View to = whole;
-      to.extents = from.extents;
-      to.offset += begin * whole.strides[axis];
-      begin += from.extents[axis];
-      if (from.element_count() > 0) {
-        copy(from, to, name_of(op.outputs[0]));
-      }
-    }
-  }
-
-  void copy_output(int output) {
-    const graph::Output& shown = ir_.outputs[static_cast<std::size_t>(output)];
-    make_viewable(shown.value);
-    const View from = *placement_.view(shown.value);
-    View to = from;
-    to.offset = 0;
-    to.strides = packed_strides(from.extents);
-    to.root = kOutputRoot;
-    output_ = output;
-    copy(from, to, fmt::format("output '{}'", shown.name));
-  }
-
-  // What a group computes: the names of its results.
-  std::string label(const Group& group) const {
-    std::vector<std::string> names;
-    for (const int op : group.operators) {
-      names.push_back(name_of(ir_.operators[static_cast<std::size_t>(op)].outputs[0]));
-    }
-    return fmt::format("{}", fmt::join(names, ", "));
   }
 
   void launch(const Use& use, const Chain& chain, const AttentionMask* mask, std::string text) {
@@ -296,7 +106,7 @@ class Lowerer {
   int launch_number() const { return static_cast<int>(lowered_.program.launches.size()); }
 
   LaunchArgument pointer(const View& view) {
-    if (view.root == kOutputRoot) {
+    if (view.root == GroupPlanner::kOutputRoot) {
       return Location{.space = kernel::MemorySpace::Output, .index = output_};
     }
     return memory_.locate(view, launch_number());
@@ -397,24 +207,13 @@ class Lowerer {
     return static_cast<std::int32_t>(integer);
   }
 
-  static constexpr int kOutputRoot = -2;  // of a view that is an output itself
-
   const graph::Ir& ir_;
-  const base::DeviceProfile& device_;
-  const Decisions& decisions_;
+  const OperatorOrder& order_;
   Lowered lowered_;
-  Readers readers_;
-  OperatorOrder order_;
-  std::vector<int> places_;  // of operators in the order; -1
-  std::vector<Group> groups_;
-  std::vector<Candidate> copies_;
-  Chooser chooser_;
-  MaskArraysByMask masks_;
-  Placement placement_;
+  GroupPlanner planner_;
   Memory memory_;
   LayoutBuilds layouts_;
-  int group_ = -1;   // that is being lowered
-  int output_ = -1;  // that kOutputRoot stands for
+  int output_ = -1;  // that GroupPlanner::kOutputRoot stands for
 };
 
 }  // namespace
@@ -423,12 +222,9 @@ Lowered lower(const graph::Ir& ir, const TemplateLibrary& templates,
               const base::DeviceProfile& device, const BuildLayout& build_layout,
               const Decisions& decisions) {
   const graph::Ir prepared = with_kv_lengths(ir);
-  const auto build_on_host = [](const Mask& mask, const mask::Extent& extent) {
-    return mask::build_layout(mask, extent);
-  };
-  return Lowerer(prepared, templates, device, build_layout ? build_layout : build_on_host,
-                 decisions)
-      .run();
+  const OperatorOrder order = operator_order(prepared);
+  Lowerer lowerer(prepared, order, templates, device, build_layout, decisions);
+  return lowerer.run(decisions.scheme ? *decisions.scheme : lowerer.best_scheme());
 }
 
 }  // namespace stof::fusion

@@ -33,17 +33,18 @@ struct Lowered {
   std::vector<std::vector<Option>> options;  // of each launch: what runs, then what was not chosen
   std::vector<LaunchOrigin> origins;         // of each launch
   std::vector<std::vector<int>> groups;      // the operators of each, in the order of the graph
-  std::optional<Scheme> scheme;              // of the groups, where a code says it (scheme_of)
+  Scheme scheme = Scheme({});                // of the groups
 };
 
 // A graph of static shapes (see normalise_but_attention, bind_dims) as launches of template
-// kernels: each operator goes to the template that should take the least time (see Chooser) of
-// those whose pattern and constraints take it, with as many elementwise operators behind it as its
-// hooks do. Throws GraphError where no template takes an operator, naming the constraints that do
-// not hold. `build_layout` builds the layouts of masks that are known; by default the host does.
+// kernels: cut by the scheme that should take the least time (see propose_schemes), each segment
+// run by the template that should take the least (see Chooser). Throws GraphError where no template
+// takes an operator, naming the constraints that do not hold. `build_layout` builds the layouts of
+// masks that are known; by default the host does.
 //
-// What is decided goes before what should be the fastest. Throws GraphError where no template runs
-// a segment of the scheme; a setting that its kernel does not take (any more) is not used.
+// What is decided goes before what should be the fastest; settings have no say in the scheme.
+// Throws GraphError where no template runs a segment of the scheme; a setting that its kernel does
+// not take (any more) is not used.
 Lowered lower(const graph::Ir& ir, const TemplateLibrary& templates,
               const base::DeviceProfile& device, const BuildLayout& build_layout = {},
               const Decisions& decisions = {});

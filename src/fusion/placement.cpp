@@ -125,4 +125,10 @@ int Placement::add_copy(int value) {
   return id;
 }
 
+void Placement::forget_copies(int root_count) {
+  std::erase_if(copies_, [&](const auto& copy) { return copy.second >= root_count; });
+  extents_.resize(static_cast<std::size_t>(root_count));
+  dtypes_.resize(static_cast<std::size_t>(root_count));
+}
+
 }  // namespace stof::fusion

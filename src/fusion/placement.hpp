@@ -31,6 +31,8 @@ class Placement {
 
   // From now on views of `value` are of a packed copy, which is a root of its own; its id.
   int add_copy(int value);
+  // Those that were added when there were that many roots, or later.
+  void forget_copies(int root_count);
   // The packed copy, where there is one.
   std::optional<View> copy_of(int value) const;
 

@@ -147,6 +147,14 @@ Scheme Scheme::of_segments(const std::vector<Segment>& segments) {
   return Scheme(std::move(digits));
 }
 
+Scheme Scheme::of_single_operators(std::size_t count) {
+  std::vector<bool> digits;
+  for (std::size_t place = 0; place < count; ++place) {
+    digits.push_back(place % 2 != 0);
+  }
+  return Scheme(std::move(digits));
+}
+
 Scheme Scheme::from_hex(std::string_view text, std::size_t count) {
   const std::size_t length = (count + kHexBits - 1) / kHexBits;
   if (text.size() != length) {
@@ -266,37 +274,6 @@ bool is_legal(const OperatorOrder& order, const Scheme& scheme, const MayEscape&
   return std::none_of(segments.begin(), segments.end(), [&](const Segment& segment) {
     return illegality(order, segment, may_escape).has_value();
   });
-}
-
-std::optional<Scheme> scheme_of(const OperatorOrder& order, const std::vector<Group>& groups) {
-  std::vector<int> place_of;
-  for (std::size_t place = 0; place < order.size(); ++place) {
-    const auto op = static_cast<std::size_t>(order[place].op);
-    place_of.resize(std::max(place_of.size(), op + 1), -1);
-    place_of[op] = static_cast<int>(place);
-  }
-  std::vector<Segment> segments;
-  for (const Group& group : groups) {
-    std::vector<int> places;
-    for (const int op : group.operators) {
-      // What no output needs has no place.
-      if (static_cast<std::size_t>(op) < place_of.size() &&
-          place_of[static_cast<std::size_t>(op)] >= 0) {
-        places.push_back(place_of[static_cast<std::size_t>(op)]);
-      }
-    }
-    if (places.empty()) {
-      continue;
-    }
-    const auto [first, last] = std::minmax_element(places.begin(), places.end());
-    if (*last - *first + 1 != static_cast<int>(places.size())) {
-      return std::nullopt;
-    }
-    segments.push_back({.begin = *first, .end = *last + 1});
-  }
-  std::sort(segments.begin(), segments.end(),
-            [](const Segment& a, const Segment& b) { return a.begin < b.begin; });
-  return Scheme::of_segments(segments);
 }
 
 }  // namespace stof::fusion

@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "fusion/group.hpp"
 #include "graph/ir.hpp"
 
 // The code of a fusion scheme (Wang et al., "STOF", 2026, section 4.3): one binary digit for each
@@ -52,6 +51,7 @@ class Scheme {
   // Segments in order, the first from 0, each from the end of the one before it. Throws
   // InternalError where they are not that, or one is empty.
   static Scheme of_segments(const std::vector<Segment>& segments);
+  static Scheme of_single_operators(std::size_t count);
   // The reverse of hex(). Throws GraphError: not `count` digits; the first is 1.
   static Scheme from_hex(std::string_view text, std::size_t count);
   // The reverse of text(), blanks or not; the digits may be the complement. Throws GraphError.
@@ -85,9 +85,5 @@ using MayEscape = std::function<bool(const Segment&, int place)>;
 std::optional<std::string> illegality(const OperatorOrder& order, const Segment& segment,
                                       const MayEscape& may_escape);
 bool is_legal(const OperatorOrder& order, const Scheme& scheme, const MayEscape& may_escape);
-
-// The scheme that groups of operators make; nothing where the operators of one do not stand
-// together in the order, so that no code says it.
-std::optional<Scheme> scheme_of(const OperatorOrder& order, const std::vector<Group>& groups);
 
 }  // namespace stof::fusion

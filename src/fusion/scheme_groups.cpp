@@ -21,28 +21,29 @@ std::vector<int> operators_of(const OperatorOrder& order, const Segment& segment
   return operators;
 }
 
+std::string segment_text(const OperatorOrder& order, const Segment& segment, const graph::Ir& ir) {
+  std::vector<std::string> texts;
+  for (const int index : operators_of(order, segment)) {
+    const graph::Operator& op = ir.operators[static_cast<std::size_t>(index)];
+    texts.push_back(
+        fmt::format("{} ('{}')", graph::name(op.kind), graph::value_at(ir, op.outputs[0]).name));
+  }
+  return fmt::format("operators {} to {}: {}", segment.begin, segment.end - 1,
+                     fmt::join(texts, ", "));
+}
+
 std::vector<Group> groups_of(const Scheme& scheme, const OperatorOrder& order, const graph::Ir& ir,
-                             const TemplateLibrary& templates) {
+                             const GroupFinder& finder) {
   if (scheme.digits().size() != order.size()) {
     throw GraphError(fmt::format("scheme: {} has {} digits, the graph {} has {} operators",
                                  scheme.hex(), scheme.digits().size(), ir.name, order.size()));
   }
-  const GroupFinder finder(ir, templates);
   std::vector<Group> groups;
   for (const Segment& segment : scheme.segments()) {
-    const std::vector<int> operators = operators_of(order, segment);
-    std::optional<Group> group = finder.group_of(operators);
+    std::optional<Group> group = finder.group_of(operators_of(order, segment));
     if (!group) {
-      std::vector<std::string> texts;
-      for (const int index : operators) {
-        const graph::Operator& op = ir.operators[static_cast<std::size_t>(index)];
-        texts.push_back(fmt::format("{} ('{}')", graph::name(op.kind),
-                                    graph::value_at(ir, op.outputs[0]).name));
-      }
-      throw GraphError(fmt::format(
-          "scheme: no template runs segment {} of {}, operators {} to {}: "
-          "{}",
-          groups.size(), scheme.hex(), segment.begin, segment.end - 1, fmt::join(texts, ", ")));
+      throw GraphError(fmt::format("scheme: no template runs segment {} of {}, {}", groups.size(),
+                                   scheme.hex(), segment_text(order, segment, ir)));
     }
     groups.push_back(*std::move(group));
   }

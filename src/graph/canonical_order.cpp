@@ -10,6 +10,7 @@
 #include "base/check.hpp"
 #include "graph/canonical.hpp"
 #include "graph/encode.hpp"
+#include "graph/op_info.hpp"
 
 namespace stof::graph {
 
@@ -99,7 +100,8 @@ class Walk {
   int producer(int value) const { return ir_.values[static_cast<std::size_t>(value)]->producer; }
 
   // What an operator reads. Values with other readers come first: then a chain that only leads here
-  // ends right before its reader.
+  // ends right before its reader. An elementwise operator is part of such a chain if it follows
+  // without a view, so what views make comes before.
   std::vector<int> operands(const Operator& op) const;
 
   void enter(int value) {
@@ -164,9 +166,16 @@ class Walk {
 
 std::vector<int> Walk::operands(const Operator& op) const {
   std::vector<int> values = operand_ids(op);
-  std::stable_partition(values.begin(), values.end(), [&](int value) {
+  const auto others = std::stable_partition(values.begin(), values.end(), [&](int value) {
     return reader_counts_[static_cast<std::size_t>(value)] > 1;
   });
+  if (op.kind >= OpKind::Add && op.kind <= OpKind::Cast) {
+    std::stable_partition(others, values.end(), [&](int value) {
+      const int maker = producer(value);
+      return maker >= 0 &&
+             op_info(ir_.operators[static_cast<std::size_t>(maker)].kind).op_class == OpClass::View;
+    });
+  }
   return values;
 }
 

@@ -1,0 +1,256 @@
+#include "fusion/group_planner.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "fusion/problem.hpp"
+#include "fusion/scheme.hpp"
+#include "graph/op_info.hpp"
+#include "stof/error.hpp"
+
+namespace stof::fusion {
+
+using graph::OpKind;
+
+namespace {
+
+mask::MaskLayout build_on_host(const Mask& mask, const mask::Extent& extent) {
+  return mask::build_layout(mask, extent);
+}
+
+}  // namespace
+
+double predicted_us(const std::vector<PlannedLaunch>& launches) {
+  return std::accumulate(launches.begin(), launches.end(), 0.0,
+                         [](double sum, const PlannedLaunch& launch) {
+                           return sum + launch.options.front().time.total_us();
+                         });
+}
+
+GroupPlanner::GroupPlanner(const graph::Ir& ir, const OperatorOrder& order,
+                           const TemplateLibrary& templates, const base::DeviceProfile& device,
+                           BuildLayout build_layout, const Decisions& decisions)
+    : ir_(ir),
+      device_(device),
+      decisions_(decisions),
+      finder_(ir, templates),
+      copies_(copy_candidates(templates)),
+      readers_(ir),
+      places_(places_of(order, ir)),
+      chooser_(device, decisions.lists_all),
+      masks_(build_layout ? std::move(build_layout) : build_on_host),
+      placement_(ir) {}
+
+std::optional<std::vector<PlannedLaunch>> GroupPlanner::plan(const Group& group,
+                                                             std::string& misfits) {
+  launches_.clear();
+  if (anchor(group).kind == OpKind::Concat) {
+    add_concat(anchor(group));
+    return std::move(launches_);
+  }
+  const std::vector<int> read = values_read(group);
+  std::for_each(read.begin(), read.end(), [&](int value) { make_viewable(value); });
+  std::shared_ptr<const AttentionMask> mask;
+  if (anchor(group).kind == OpKind::Attention) {
+    mask = make_mask(anchor(group));
+  }
+  bool is_planned = add_best(group, mask, misfits);
+  if (!is_planned) {
+    // Packed operands are what every kernel can read.
+    std::for_each(read.begin(), read.end(), [&](int value) { pack(value); });
+    std::string misfits_of_packed;
+    is_planned = add_best(group, mask, misfits_of_packed);
+  }
+  return is_planned ? std::optional(std::move(launches_)) : std::nullopt;
+}
+
+std::optional<double> GroupPlanner::predict(const Group& group) {
+  const int roots = placement_.root_count();
+  std::string misfits;
+  is_draft_ = true;
+  const auto launches = plan(group, misfits);
+  is_draft_ = false;
+  placement_.forget_copies(roots);
+  return launches ? std::optional(predicted_us(*launches)) : std::nullopt;
+}
+
+std::vector<PlannedLaunch> GroupPlanner::plan_output(const graph::Output& output) {
+  launches_.clear();
+  make_viewable(output.value);
+  const View from = *placement_.view(output.value);
+  View to = from;
+  to.offset = 0;
+  to.strides = packed_strides(from.extents);
+  to.root = kOutputRoot;
+  add_copy(from, to, fmt::format("output '{}'", output.name));
+  return std::move(launches_);
+}
+
+std::shared_ptr<const AttentionMask> GroupPlanner::make_mask(const graph::Operator& attention) {
+  AttentionMask mask = make_attention_mask(ir_, attention, placement_, masks_);
+  if (mask.run_time) {
+    for (const int value : mask.run_time->data) {
+      pack(value);
+    }
+  }
+  return std::make_shared<const AttentionMask>(std::move(mask));
+}
+
+// What its operators read and none of them makes.
+std::vector<int> GroupPlanner::values_read(const Group& group) const {
+  std::vector<int> values;
+  std::vector<int> made;
+  for (const int index : group.operators) {
+    const graph::Operator& op = ir_.operators[static_cast<std::size_t>(index)];
+    const std::vector<int> read = fusion::values_read(op);
+    values.insert(values.end(), read.begin(), read.end());
+    made.insert(made.end(), op.outputs.begin(), op.outputs.end());
+  }
+  std::erase_if(
+      values, [&](int value) { return std::find(made.begin(), made.end(), value) != made.end(); });
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
+}
+
+std::vector<Use> GroupPlanner::fitting_uses(const Group& group, const AttentionMask* mask,
+                                            std::string& misfits) const {
+  std::vector<Use> uses;
+  for (const Candidate& candidate : group.candidates) {
+    Use use = make_use(group, candidate, ir_, readers_, placement_, device_);
+    if (mask != nullptr) {
+      use.scope.mask_batch = mask->features().mask_batch;
+      use.scope.mask_heads = mask->features().mask_heads;
+      if (!mask->has_key_rows() && reads_key_rows(use) && use.misfit.empty()) {
+        use.misfit = mask->run_time
+                         ? fmt::format("{} keys could be seen, more than lists have room for",
+                                       mask->run_time->build.max_keys)
+                         : "the keys of a row are known at run time only";
+      }
+    }
+    if (use.misfit.empty()) {
+      uses.push_back(std::move(use));
+    } else {
+      misfits += fmt::format("\n  {}: {}", use.kernel->contract.name, use.misfit);
+    }
+  }
+  return uses;
+}
+
+bool GroupPlanner::add_best(const Group& group, const std::shared_ptr<const AttentionMask>& mask,
+                            std::string& misfits) {
+  PlannedLaunch launch;
+  launch.label = label(group);
+  launch.chain = group.chain;
+  launch.mask = mask;
+  if (!is_draft_) {
+    launch.problem =
+        group_problem(in_order(group.operators), ir_, readers_, placement_, mask.get(), device_);
+  }
+  return add_launch(fitting_uses(group, mask.get(), misfits), std::move(launch), misfits);
+}
+
+// Adds the best of several uses, or what was decided for the problem. Where they have no setting
+// that is allowed, says so in `misfits` and adds nothing.
+bool GroupPlanner::add_launch(std::vector<Use> uses, PlannedLaunch launch, std::string& misfits) {
+  const AttentionMask* const mask = launch.mask.get();
+  const Choice* choice = chooser_.choose(uses, launch.chain, ir_, mask);
+  if (choice == nullptr) {
+    for (const Use& use : uses) {
+      misfits += fmt::format("\n  {}: no setting of its parameters is allowed on this device",
+                             use.kernel->contract.name);
+    }
+    return false;
+  }
+  const Setting* const setting = is_draft_ ? nullptr : decisions_.find(launch.problem);
+  Choice chosen = setting == nullptr ? *choice
+                                     : chooser_.forced(*setting, *choice, uses, launch.chain, ir_,
+                                                       mask, launch.refusal);
+  launch.use = std::move(uses[chosen.use]);
+  launch.use.scope.config = std::move(chosen.config);
+  launch.options = std::move(chosen.options);
+  launches_.push_back(std::move(launch));
+  return true;
+}
+
+void GroupPlanner::add_concat(const graph::Operator& op) {
+  const View whole = placement_.root(op.outputs[0]);
+  const auto axis = static_cast<std::size_t>(graph::attribute<std::int64_t>(op, "axis"));
+  std::int64_t begin = 0;
+  for (const int part : op.inputs) {
+    make_viewable(part);
+    const View from = *placement_.view(part);
+    View to = whole;
+    to.extents = from.extents;
+    to.offset += begin * whole.strides[axis];
+    begin += from.extents[axis];
+    if (from.element_count() > 0) {
+      add_copy(from, to, graph::value_at(ir_, op.outputs[0]).name);
+    }
+  }
+}
+
+void GroupPlanner::add_copy(const View& from, const View& to, const std::string& label) {
+  std::string misfits;
+  std::vector<Use> uses;
+  for (const Candidate& candidate : copies_) {
+    Use use = make_copy(candidate, from, to, device_);
+    if (use.misfit.empty()) {
+      uses.push_back(std::move(use));
+    } else {
+      misfits += fmt::format("\n  {}: {}", use.kernel->contract.name, use.misfit);
+    }
+  }
+  PlannedLaunch launch;
+  launch.label = label;
+  if (!is_draft_) {
+    launch.problem = copy_problem(from, to, device_);
+  }
+  if (!add_launch(std::move(uses), std::move(launch), misfits)) {
+    throw GraphError(fmt::format("lower: no template takes the copy '{}':{}", label, misfits));
+  }
+}
+
+// Copies what stands in the way of strides.
+void GroupPlanner::make_viewable(int value) {
+  while (!placement_.view(value)) {
+    pack(placement_.blocking_input(value));
+  }
+}
+
+// A packed copy of a value, unless it lies packed and aligned already.
+void GroupPlanner::pack(int value) {
+  make_viewable(value);
+  const View from = *placement_.view(value);
+  if (from.is_packed() && from.alignment_bytes() == kAlignmentBytes) {
+    return;
+  }
+  const View to = placement_.root(placement_.add_copy(value));
+  add_copy(from, to, fmt::format("{} packed", graph::value_at(ir_, value).name));
+}
+
+// As they stand in the order of the graph.
+std::vector<int> GroupPlanner::in_order(std::vector<int> operators) const {
+  std::sort(operators.begin(), operators.end(), [&](int a, int b) {
+    return places_[static_cast<std::size_t>(a)] < places_[static_cast<std::size_t>(b)];
+  });
+  return operators;
+}
+
+// What a group computes: the names of its results.
+std::string GroupPlanner::label(const Group& group) const {
+  std::vector<std::string> names;
+  for (const int op : group.operators) {
+    const int result = ir_.operators[static_cast<std::size_t>(op)].outputs[0];
+    names.push_back(graph::value_at(ir_, result).name);
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace stof::fusion
