@@ -251,7 +251,7 @@ void TrialRunner::race(const std::string& problem, std::vector<Candidate*>& cand
     }
     return;
   }
-  const double predicted_us = std::max(space_.settings(problem).front().predicted_us, 1.0);
+  const double predicted_us = std::max(space_.few_settings(problem).front().predicted_us, 1.0);
   const int copy_count = TensorCopies::count_for(
       data->contents, 2 * static_cast<std::size_t>(tools_.profile->l2_bytes), kMostRuns);
   const int runs = std::max(

@@ -146,7 +146,7 @@ Tuned Tuner::tune(const graph::Ir& ir, const TuningRequest& request) const {
   const double max_seconds = seconds_of(request);
   const double start = tune::steady_seconds();
   TuningSpace space(ir, *tools_.templates, *tools_.profile, tools_.build_layout);
-  tune::Records records(*tools_.store);
+  tune::Records records(*tools_.store, tune::shipped_records());
   std::int64_t timed = 0;
   const auto tell = [&](const std::string& name, const std::string& detail, double done) {
     tools_.report({.stage = "tune",
@@ -177,29 +177,30 @@ Tuned Tuner::tune(const graph::Ir& ir, const TuningRequest& request) const {
       measure, [&](const tune::Trial& trial) { return runner.recall(trial); },
       {.max_seconds = max_seconds}, request.stop);
 
-  std::map<std::string, std::vector<tune::Setting>> ordered;  // once, so that nothing shifts
-  const tune::SettingsOf settings = [&](const std::string& problem) {
+  // Each once: what is recorded meanwhile shifts nothing.
+  using Ordered = std::map<std::string, std::vector<tune::Setting>>;
+  const auto in_order = [&records](Ordered& ordered, const std::string& problem,
+                                   const std::vector<tune::Setting>& listed) {
     const auto known = ordered.find(problem);
     return known != ordered.end()
                ? known->second
-               : ordered.emplace(problem, records.order(problem, space.settings(problem)))
-                     .first->second;
+               : ordered.emplace(problem, records.order(problem, listed)).first->second;
+  };
+  Ordered few;
+  Ordered all;
+  tune::Space schemes = space.space();
+  schemes.few_settings = [&](const std::string& problem) {
+    return in_order(few, problem, space.few_settings(problem));
+  };
+  schemes.settings = [&](const std::string& problem) {
+    return in_order(all, problem, space.settings(problem));
   };
   tune::SearchOptions options;
   options.is_fine = request.level == Tuning::Full;
-  tune::SearchResult found;
-  if (std::optional<tune::Space> schemes = space.schemes()) {
-    schemes->settings = settings;
-    found = tune::search(*schemes, trials, options);
-  } else {
-    if (!options.is_fine) {
-      options.patience = 1;
-      options.first_share = options.coarse_settings;
-    }
-    found = tune::fine_search(space.parts(), settings, trials, options);
-  }
+  const tune::SearchResult found = tune::search(schemes, trials, options);
 
-  Tuned tuned{.level = found.end == tune::End::Stopped ? Tuning::None : request.level,
+  const bool is_whole = found.end != tune::End::Stopped && found.time_us.has_value();
+  Tuned tuned{.level = is_whole ? request.level : Tuning::None,
               .scheme = found.scheme,
               .segments = {},
               .time_us = found.time_us,

@@ -2,13 +2,12 @@
 
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/device_profile.hpp"
 #include "fusion/lower.hpp"
+#include "fusion/segment_keys.hpp"
 #include "graph/ir.hpp"
 #include "tune/search.hpp"
 
@@ -22,12 +21,11 @@ class TuningSpace {
   TuningSpace(const graph::Ir& ir, const fusion::TemplateLibrary& templates,
               const base::DeviceProfile& device, fusion::BuildLayout build_layout);
 
-  // The schemes; nothing where the groups of the graph have no code.
-  std::optional<tune::Space> schemes();
-  // The problems of what runs without a search. Those that no one kernel is are left out.
-  std::vector<tune::Part> parts();
-  // The settings that a problem has, what runs without a search first.
-  const std::vector<tune::Setting>& settings(const std::string& problem) const;
+  // What the search is given: schemes that should be fast, and the way from one to others.
+  tune::Space space();
+  // The settings that a problem has, what runs without a search first: a few, and all of them.
+  const std::vector<tune::Setting>& few_settings(const std::string& problem) const;
+  const std::vector<tune::Setting>& settings(const std::string& problem);
   // What the first segment that is the problem computes: "linear_3, gelu_4".
   const std::string& label(const std::string& problem) const;
 
@@ -40,12 +38,19 @@ class TuningSpace {
   struct Problem {
     graph::Ir graph;
     std::string label;
-    std::vector<tune::Setting> settings;
+    std::vector<tune::Setting> few;
+    std::vector<tune::Setting> all;  // empty until they are asked for
+  };
+  // How a problem lowers by the model's choice.
+  struct Main {
+    std::string problem;
+    std::string label;
+    std::vector<tune::Setting> settings;  // that are listed
   };
 
+  // Nothing where no template runs the segment.
   std::optional<std::string> problem_of(const fusion::Segment& segment);
-  // Of operators that one kernel runs; nothing where none does.
-  std::optional<std::string> add(std::span<const int> operators);
+  Main lower_plainly(const graph::Ir& segment, bool lists_all) const;
   std::vector<fusion::Scheme> moves(const fusion::Scheme& scheme) const;
 
   graph::Ir ir_;
@@ -53,9 +58,9 @@ class TuningSpace {
   const base::DeviceProfile& device_;
   fusion::BuildLayout build_layout_;  // each layout once
   fusion::OperatorOrder order_;
-  fusion::Lowered plain_;
+  fusion::SegmentKeys keys_;
   std::map<std::string, Problem> problems_;
-  std::map<std::vector<int>, std::optional<std::string>> known_;  // by operators
+  std::map<base::Digest, std::optional<std::string>> known_;  // by the keys of segments
 };
 
 }  // namespace stof::engine
