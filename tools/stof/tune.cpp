@@ -110,6 +110,9 @@ void print_table(const std::string& name, const nlohmann::json& tuned) {
   }
   print(fmt::format(kRow, "all", "", time_cell(tuned["before_us"]), time_cell(tuned["time_us"]),
                     gain_cell(tuned["before_us"], tuned["time_us"]), ""));
+  print(fmt::format(kRow, "plan", "", time_cell(tuned["plan_before_us"]),
+                    time_cell(tuned["plan_us"]),
+                    gain_cell(tuned["plan_before_us"], tuned["plan_us"]), "as it runs"));
 }
 
 // A graph from a file, with values for its symbolic dims where they are given.
