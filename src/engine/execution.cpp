@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,22 @@ std::vector<void*> pointers(const std::vector<TensorInfo>& infos, const Bindings
   return pointers;
 }
 
+// The first of weights that lie one behind the other. Throws GraphError where they do not.
+void* joined_pointer(const fusion::JoinedWeight& joined, const Bindings& weights) {
+  const std::byte* end = nullptr;
+  for (const std::string& part : joined.parts) {
+    const TensorView& view = weights.at(part);
+    const auto* data = static_cast<const std::byte*>(view.data);
+    if (end != nullptr && data != end) {
+      throw GraphError(fmt::format(
+          "bind: the weights were loaded for another graph, '{}' does not lie behind '{}'", part,
+          joined.parts.front()));
+    }
+    end = data + view.element_count() * size_bytes(view.dtype);
+  }
+  return weights.at(joined.parts.front()).data;
+}
+
 void launch_reference(const engine::ExecutionData& data) {
   const engine::PlanData& plan = *data.plan;
   reference::Tensors tensors;
@@ -60,7 +77,10 @@ execute::BoundProgram bind_gpu(const PlanData& plan, const WeightsData& weights,
   }
   const std::vector<void*> inputs = pointers(plan.inputs, tensors);
   const std::vector<void*> outputs = pointers(plan.outputs, tensors);
-  const std::vector<void*> weight_pointers = pointers(plan.weights, weight_views);
+  std::vector<void*> weight_pointers = pointers(plan.weights, weight_views);
+  for (const fusion::JoinedWeight& joined : plan.gpu->joined_weights(options.dims)) {
+    weight_pointers.push_back(joined_pointer(joined, weight_views));
+  }
   return {plan.gpu->load(options.dims),
           {.inputs = inputs, .outputs = outputs, .weights = weight_pointers},
           options.workspace};

@@ -196,10 +196,13 @@ std::optional<Tuned> GpuBackend::tune(const graph::Ir& ir, bool may_tune) const 
   return tuner_.tune(ir, tuning_);
 }
 
-GpuCode GpuBackend::compile(const graph::Ir& ir, bool may_tune) const {
+GpuCode GpuBackend::compile(const graph::Ir& given, bool may_tune) const {
   if (stop_.stop_requested()) {
     throw CancelledError("build: cancelled");
   }
+  fusion::JoinedProducts joined =
+      fusion::join_products_if_faster(given, templates_, profile_, layout_builder());
+  const graph::Ir& ir = joined.ir;
   std::optional<Tuned> tuned = tune(ir, may_tune);
   const auto start = std::chrono::steady_clock::now();
   fusion::Lowered lowered = fusion::lower(ir, templates_, profile_, layout_builder(),
@@ -211,6 +214,7 @@ GpuCode GpuBackend::compile(const graph::Ir& ir, bool may_tune) const {
           .detail = fmt::format("{} launches of {} kernels", lowered.program.launches.size(),
                                 lowered.specs.size())});
   GpuCode code;
+  code.joined_weights = std::move(joined.weights);
   code.program = std::move(lowered.program);
   code.workspace_bytes = execute::lay_out_arena(code.program).size_bytes;
   code.options = std::move(lowered.options);

@@ -14,6 +14,7 @@
 #include "cache/cache.hpp"
 #include "compile/nvrtc_compiler.hpp"
 #include "engine/tuner.hpp"
+#include "fusion/joined_products.hpp"
 #include "fusion/lower.hpp"
 #include "graph/ir.hpp"
 #include "jit/jit.hpp"
@@ -28,6 +29,7 @@ struct GpuCode {
   kernel::Program program;
   std::vector<std::string> templates;  // of the kernels
   std::vector<jit::Kernel> kernels;
+  std::vector<fusion::JoinedWeight> joined_weights;  // the program's last weights
   std::int64_t workspace_bytes = 0;
   std::vector<std::vector<fusion::Option>> options;  // see fusion::Lowered
   std::vector<fusion::LaunchOrigin> origins;         // see fusion::Lowered
@@ -42,9 +44,9 @@ class GpuBackend {
   // Throws what Engine's constructor does.
   explicit GpuBackend(const EngineOptions& options);
 
-  // The pipeline behind normalise: tune, where the options ask for it and this does, lower, render,
-  // compile. Throws what Engine::build does.
-  GpuCode compile(const graph::Ir& ir, bool may_tune) const;
+  // The pipeline behind normalise: join products, tune, where the options ask for it and this does,
+  // lower, render, compile. Throws what Engine::build does.
+  GpuCode compile(const graph::Ir& given, bool may_tune) const;
 
   const base::DeviceProfile& profile() const { return profile_; }
   // The index of the GPU. Throws GraphError, in the name of `call`, where this builds for a target.

@@ -63,7 +63,9 @@ LayoutDescription describe_layout(const GpuCode& code, const kernel::LayoutBuild
 }  // namespace
 
 GpuPlan::GpuPlan(std::shared_ptr<const GpuBackend> backend, graph::Ir primitive)
-    : backend_(std::move(backend)), primitive_(std::move(primitive)) {
+    : backend_(std::move(backend)),
+      primitive_(std::move(primitive)),
+      weights_together_(fusion::joinable_weights(primitive_)) {
   code(largest_dims(), /*may_tune=*/true);
 }
 
@@ -105,6 +107,10 @@ std::shared_ptr<const DeviceProgram> GpuPlan::load(const DimValues& dims) const 
     variant.program = std::make_shared<const DeviceProgram>(device, variant.code->program, cubins);
   }
   return variant.program;
+}
+
+std::vector<fusion::JoinedWeight> GpuPlan::joined_weights(const DimValues& dims) const {
+  return code(dims)->joined_weights;
 }
 
 std::int64_t GpuPlan::workspace_bytes(const DimValues& dims) const {

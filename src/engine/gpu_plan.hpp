@@ -59,6 +59,11 @@ class GpuPlan {
   // The code loaded on the GPU. Throws what Engine::build does, and GraphError where there is none.
   std::shared_ptr<const execute::DeviceProgram> load(const DimValues& dims) const;
 
+  // Weights that some choice of dims may read as one: each lies behind the other.
+  const std::vector<fusion::JoinedWeight>& weights_together() const { return weights_together_; }
+  // Those that the code for these dims reads as one, behind the weights of the graph.
+  std::vector<fusion::JoinedWeight> joined_weights(const DimValues& dims) const;
+
   std::int64_t workspace_bytes(const DimValues& dims) const;
   // With no dims for a graph that has some: at the largest.
   PlanDescription describe(const DimValues& dims) const;
@@ -78,6 +83,7 @@ class GpuPlan {
 
   std::shared_ptr<const GpuBackend> backend_;  // shared with the engine and its other plans
   graph::Ir primitive_;
+  std::vector<fusion::JoinedWeight> weights_together_;
   mutable std::mutex mutex_;
   mutable std::map<DimValues, Variant> variants_;
 };

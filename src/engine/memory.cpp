@@ -27,19 +27,23 @@ class HostMemory : public Memory {
   HostTensor tensor_;
 };
 
+// A piece of memory that others may have pieces of.
 class GpuMemory : public Memory {
  public:
-  GpuMemory(int device, std::span<const std::byte> bytes) : memory_(device, bytes.size()) {
-    memory_.write(bytes);
+  GpuMemory(std::shared_ptr<execute::DeviceMemory> memory, std::size_t offset_bytes,
+            std::span<const std::byte> bytes)
+      : memory_(std::move(memory)), offset_bytes_(offset_bytes) {
+    write(bytes);
   }
 
   Location location() const override { return Location::Device; }
-  void* data() override { return memory_.data(); }
-  void write(std::span<const std::byte> bytes) override { memory_.write(bytes); }
-  void read(std::span<std::byte> bytes) const override { memory_.read(bytes); }
+  void* data() override { return memory_->data() + offset_bytes_; }
+  void write(std::span<const std::byte> bytes) override { memory_->write(bytes, offset_bytes_); }
+  void read(std::span<std::byte> bytes) const override { memory_->read(bytes, offset_bytes_); }
 
  private:
-  execute::DeviceMemory memory_;
+  std::shared_ptr<execute::DeviceMemory> memory_;
+  std::size_t offset_bytes_;
 };
 
 }  // namespace
@@ -48,9 +52,27 @@ Buffer make_buffer(std::string_view call, const GpuBackend* gpu, HostTensor tens
   const DType dtype = tensor.dtype();
   const std::vector<std::int64_t> shape = tensor.shape();
   if (gpu != nullptr) {
-    return {dtype, shape, std::make_unique<GpuMemory>(gpu->device(call), tensor.bytes())};
+    auto memory = std::make_shared<execute::DeviceMemory>(gpu->device(call), tensor.bytes().size());
+    return {dtype, shape, std::make_unique<GpuMemory>(std::move(memory), 0, tensor.bytes())};
   }
   return {dtype, shape, std::make_unique<HostMemory>(std::move(tensor))};
+}
+
+std::vector<Buffer> make_adjacent_buffers(std::string_view call, const GpuBackend& gpu,
+                                          const std::vector<HostTensor>& tensors) {
+  std::size_t size_bytes = 0;
+  for (const HostTensor& tensor : tensors) {
+    size_bytes += tensor.bytes().size();
+  }
+  const auto memory = std::make_shared<execute::DeviceMemory>(gpu.device(call), size_bytes);
+  std::vector<Buffer> buffers;
+  std::size_t offset_bytes = 0;
+  for (const HostTensor& tensor : tensors) {
+    buffers.emplace_back(tensor.dtype(), tensor.shape(),
+                         std::make_unique<GpuMemory>(memory, offset_bytes, tensor.bytes()));
+    offset_bytes += tensor.bytes().size();
+  }
+  return buffers;
 }
 
 }  // namespace stof::engine

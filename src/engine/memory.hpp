@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "stof/engine.hpp"
 
@@ -26,5 +27,9 @@ class Memory {
 // A buffer that holds the tensor: on the GPU of the backend, or on the host where it is null.
 // `call` is who asks, for the error where the backend has no GPU.
 Buffer make_buffer(std::string_view call, const GpuBackend* gpu, HostTensor tensor);
+
+// Buffers that hold the tensors one behind the other on the GPU of the backend, without gaps.
+std::vector<Buffer> make_adjacent_buffers(std::string_view call, const GpuBackend& gpu,
+                                          const std::vector<HostTensor>& tensors);
 
 }  // namespace stof::engine

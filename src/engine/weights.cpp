@@ -32,6 +32,13 @@ HostTensor converted(const TensorInfo& info, const TensorView& view, const std::
   return view.dtype == info.dtype ? tensor : tensor.cast(info.dtype);
 }
 
+// Weights that are to lie one behind the other, which they are on GPUs alone.
+std::vector<fusion::JoinedWeight> weights_together(const engine::GpuBackend* gpu,
+                                                   const Plan& plan) {
+  return gpu != nullptr && plan.data().gpu ? plan.data().gpu->weights_together()
+                                           : std::vector<fusion::JoinedWeight>();
+}
+
 // The weights of the plan, of which find(name) gives a view, or nothing for one that is missing.
 template <typename Find>
 Weights load(const engine::GpuBackend* gpu, const Plan& plan, const std::string& source,
@@ -45,10 +52,23 @@ Weights load(const engine::GpuBackend* gpu, const Plan& plan, const std::string&
                                  source, count));
   }
   auto data = std::make_shared<engine::WeightsData>();
+  const auto tensor_of = [&](const TensorInfo& info) {
+    return converted(info, *find(info.name), source);
+  };
+  for (const fusion::JoinedWeight& joined : weights_together(gpu, plan)) {
+    std::vector<HostTensor> tensors;
+    for (const std::string& part : joined.parts) {
+      tensors.push_back(tensor_of(*std::ranges::find(plan.weights(), part, &TensorInfo::name)));
+    }
+    std::vector<Buffer> buffers = engine::make_adjacent_buffers("load_weights", *gpu, tensors);
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      data->tensors.emplace(joined.parts[i], std::move(buffers[i]));
+    }
+  }
   for (const TensorInfo& info : plan.weights()) {
-    data->tensors.emplace(
-        info.name,
-        engine::make_buffer("load_weights", gpu, converted(info, *find(info.name), source)));
+    if (!data->tensors.contains(info.name)) {
+      data->tensors.emplace(info.name, engine::make_buffer("load_weights", gpu, tensor_of(info)));
+    }
   }
   return Weights(std::move(data));
 }

@@ -29,18 +29,22 @@ DeviceMemory::DeviceMemory(int device, std::size_t size_bytes)
   STOF_CUDA(cudaDeviceSynchronize());
 }
 
-void DeviceMemory::write(std::span<const std::byte> bytes) const {
-  STOF_CHECK(bytes.size() <= memory_.size())
-      << "device memory: " << bytes.size() << " bytes do not fit";
+void DeviceMemory::write(std::span<const std::byte> bytes, std::size_t offset_bytes) const {
+  check(bytes.size(), offset_bytes);
   const cuda::DeviceScope scope(device_);
-  copy(data(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice);
+  copy(data() + offset_bytes, bytes.data(), bytes.size(), cudaMemcpyHostToDevice);
 }
 
-void DeviceMemory::read(std::span<std::byte> bytes) const {
-  STOF_CHECK(bytes.size() <= memory_.size())
-      << "device memory: it has no " << bytes.size() << " bytes";
+void DeviceMemory::read(std::span<std::byte> bytes, std::size_t offset_bytes) const {
+  check(bytes.size(), offset_bytes);
   const cuda::DeviceScope scope(device_);
-  copy(bytes.data(), data(), bytes.size(), cudaMemcpyDeviceToHost);
+  copy(bytes.data(), data() + offset_bytes, bytes.size(), cudaMemcpyDeviceToHost);
+}
+
+void DeviceMemory::check(std::size_t size_bytes, std::size_t offset_bytes) const {
+  STOF_CHECK(offset_bytes <= memory_.size() && size_bytes <= memory_.size() - offset_bytes)
+      << "device memory: " << size_bytes << " bytes from " << offset_bytes << " on are not in its "
+      << memory_.size();
 }
 
 }  // namespace stof::execute

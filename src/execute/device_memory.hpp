@@ -15,12 +15,14 @@ class DeviceMemory {
   std::byte* data() const { return memory_.data(); }
   int device() const { return device_; }
 
-  // Copies from and to its start, after everything that the GPU was given before has ended; the
+  // Copies from and to a place in it, after everything that the GPU was given before has ended; the
   // copy itself has ended when these return.
-  void write(std::span<const std::byte> bytes) const;
-  void read(std::span<std::byte> bytes) const;
+  void write(std::span<const std::byte> bytes, std::size_t offset_bytes = 0) const;
+  void read(std::span<std::byte> bytes, std::size_t offset_bytes = 0) const;
 
  private:
+  void check(std::size_t size_bytes, std::size_t offset_bytes) const;
+
   int device_;
   cuda::DeviceArray<std::byte> memory_;
 };

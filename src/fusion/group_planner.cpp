@@ -18,14 +18,6 @@ namespace stof::fusion {
 
 using graph::OpKind;
 
-namespace {
-
-mask::MaskLayout build_on_host(const Mask& mask, const mask::Extent& extent) {
-  return mask::build_layout(mask, extent);
-}
-
-}  // namespace
-
 double predicted_us(const std::vector<PlannedLaunch>& launches) {
   return std::accumulate(launches.begin(), launches.end(), 0.0,
                          [](double sum, const PlannedLaunch& launch) {
@@ -35,7 +27,7 @@ double predicted_us(const std::vector<PlannedLaunch>& launches) {
 
 GroupPlanner::GroupPlanner(const graph::Ir& ir, const OperatorOrder& order,
                            const TemplateLibrary& templates, const base::DeviceProfile& device,
-                           BuildLayout build_layout, const Decisions& decisions)
+                           MaskArraysByMask& masks, const Decisions& decisions)
     : ir_(ir),
       device_(device),
       decisions_(decisions),
@@ -44,7 +36,7 @@ GroupPlanner::GroupPlanner(const graph::Ir& ir, const OperatorOrder& order,
       readers_(ir),
       places_(places_of(order, ir)),
       chooser_(device, decisions.lists_all),
-      masks_(build_layout ? std::move(build_layout) : build_on_host),
+      masks_(masks),
       placement_(ir) {}
 
 std::optional<std::vector<PlannedLaunch>> GroupPlanner::plan(const Group& group,

@@ -22,9 +22,9 @@
 namespace stof::fusion {
 
 // A launch, but for where in memory its tensors are.
-struct PlannedLaunch {
-  std::string label;  // what it computes, for people
-  Use use;            // with its setting
+struct PlannedLaunch {  // NOLINT(bugprone-exception-escape): JSON moves without throwing
+  std::string label;    // what it computes, for people
+  Use use;              // with its setting
   Chain chain;
   std::shared_ptr<const AttentionMask> mask;  // of an attention
   std::vector<Option> options;                // what runs, then what was not chosen
@@ -38,9 +38,9 @@ double predicted_us(const std::vector<PlannedLaunch>& launches);
 // kernel can read it. A copy serves all groups that are planned after it.
 class GroupPlanner {
  public:
-  // All but the layouts' builder are kept by reference; without one the host builds layouts.
+  // All are kept by reference.
   GroupPlanner(const graph::Ir& ir, const OperatorOrder& order, const TemplateLibrary& templates,
-               const base::DeviceProfile& device, BuildLayout build_layout,
+               const base::DeviceProfile& device, MaskArraysByMask& masks,
                const Decisions& decisions);
 
   // The launches of a group, copies first. Nothing where no template takes it: `misfits` then says
@@ -86,7 +86,7 @@ class GroupPlanner {
   Readers readers_;
   std::vector<int> places_;  // of operators in the order; -1
   Chooser chooser_;
-  MaskArraysByMask masks_;
+  MaskArraysByMask& masks_;
   Placement placement_;
   std::vector<PlannedLaunch> launches_;  // of the group that is being planned
   bool is_draft_ = false;                // only their time is asked for

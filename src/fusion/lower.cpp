@@ -31,7 +31,8 @@ class Lowerer {
           const base::DeviceProfile& device, BuildLayout build_layout, const Decisions& decisions)
       : ir_(ir),
         order_(order),
-        planner_(ir, order, templates, device, std::move(build_layout), decisions),
+        masks_(std::move(build_layout)),
+        planner_(ir, order, templates, device, masks_, decisions),
         memory_(ir, planner_.placement(), lowered_.program),
         layouts_(planner_.placement(), memory_, lowered_.program) {}
 
@@ -210,6 +211,7 @@ class Lowerer {
   const graph::Ir& ir_;
   const OperatorOrder& order_;
   Lowered lowered_;
+  MaskArraysByMask masks_;
   GroupPlanner planner_;
   Memory memory_;
   LayoutBuilds layouts_;

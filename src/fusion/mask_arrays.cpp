@@ -117,6 +117,15 @@ const mask::KeyRows& MaskArrays::key_rows() {
   return *key_rows_;
 }
 
+MaskArraysByMask::MaskArraysByMask(BuildLayout build_layout)
+    : build_layout_(std::move(build_layout)) {
+  if (!build_layout_) {
+    build_layout_ = [](const Mask& mask, const mask::Extent& extent) {
+      return mask::build_layout(mask, extent);
+    };
+  }
+}
+
 std::shared_ptr<MaskArrays> MaskArraysByMask::get(const Mask& mask, const mask::Extent& extent) {
   std::shared_ptr<MaskArrays>& arrays = known_[fmt::format(
       "{} {} {} {} {}", mask.digest(), extent.batch, extent.heads, extent.q_len, extent.kv_len)];

@@ -51,7 +51,8 @@ class MaskArrays {
 // The masks of a graph: attentions of equal masks and extents share what was made of them.
 class MaskArraysByMask {
  public:
-  explicit MaskArraysByMask(BuildLayout build_layout) : build_layout_(std::move(build_layout)) {}
+  // Without a builder the host builds layouts.
+  explicit MaskArraysByMask(BuildLayout build_layout);
 
   // Throws GraphError where the mask does not fit the extent.
   std::shared_ptr<MaskArrays> get(const Mask& mask, const mask::Extent& extent);

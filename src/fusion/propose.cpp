@@ -173,8 +173,9 @@ std::vector<Proposal> propose_schemes(const graph::Ir& ir, const TemplateLibrary
                                       const BuildLayout& build_layout, std::size_t count) {
   const graph::Ir prepared = with_kv_lengths(ir);
   const OperatorOrder order = operator_order(prepared);
+  MaskArraysByMask masks(build_layout);
   const Decisions none;
-  GroupPlanner planner(prepared, order, templates, device, build_layout, none);
+  GroupPlanner planner(prepared, order, templates, device, masks, none);
   return propose_schemes(prepared, order, planner, count);
 }
 

@@ -42,7 +42,8 @@ double segments_us(const Lowered& lowered) {
 double greedy_us(const graph::Ir& ir) {
   const Decisions none;
   const OperatorOrder order = operator_order(ir);
-  GroupPlanner planner(ir, order, shipped_templates(), device(), {}, none);
+  MaskArraysByMask masks({});
+  GroupPlanner planner(ir, order, shipped_templates(), device(), masks, none);
   double us = 0;
   for (const Group& group : greedy_groups(ir, shipped_templates())) {
     std::string misfits;
@@ -56,7 +57,8 @@ double greedy_us(const graph::Ir& ir) {
 std::vector<double> all_times(const graph::Ir& ir) {
   const Decisions none;
   const OperatorOrder order = operator_order(ir);
-  GroupPlanner planner(ir, order, shipped_templates(), device(), {}, none);
+  MaskArraysByMask masks({});
+  GroupPlanner planner(ir, order, shipped_templates(), device(), masks, none);
   const auto size = static_cast<int>(order.size());
   std::map<std::pair<int, int>, double> known;
   const auto us_of = [&](const Segment& segment) {
