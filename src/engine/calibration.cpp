@@ -72,8 +72,8 @@ std::vector<Graph> graphs() {
 
 // What an operator is timed as: the best setting of each template that takes it.
 std::vector<tune::Trial> trials_of(TuningSpace& space) {
-  const tune::Space schemes = space.schemes();
-  const auto parts = tune::parts_of(schemes, schemes.proposals.front());
+  const tune::Space schemes = space.space();
+  const auto parts = tune::parts_of(schemes, schemes.proposals.at(0));
   std::vector<tune::Trial> trials;
   std::set<std::string> kernels;
   for (const tune::Part& part : parts.value_or(std::vector<tune::Part>())) {

@@ -41,11 +41,14 @@ ordered_json to_json(const Tuned& tuned) {
                         {"parameters", segment.setting.config},
                         {"predicted_us", segment.setting.predicted_us},
                         {"before_us", or_null(segment.before_us)},
-                        {"time_us", or_null(segment.time_us)}});
+                        {"time_us", or_null(segment.time_us)},
+                        {"kept", segment.is_kept}});
   }
   return {{"level", kLevels.at(static_cast<std::size_t>(tuned.level))},
           {"before_us", or_null(tuned.before_us)},
           {"time_us", or_null(tuned.time_us)},
+          {"plan_before_us", or_null(tuned.plan_before_us)},
+          {"plan_us", or_null(tuned.plan_us)},
           {"timed", tuned.timed},
           {"recalled", tuned.recalled},
           {"failed", tuned.failed},
@@ -100,8 +103,9 @@ std::string tuned_text(const Tuned& tuned) {
   const auto time = [](const std::optional<double>& time_us) {
     return time_us ? fmt::format("{:.1f} us", *time_us) : std::string("not timed");
   };
-  return fmt::format("tuned: segments {} before, {} after, {} trials\n", time(tuned.before_us),
-                     time(tuned.time_us), tuned.timed + tuned.recalled);
+  return fmt::format("tuned: segments {} before, {} after, plan {} before, {} after, {} trials\n",
+                     time(tuned.before_us), time(tuned.time_us), time(tuned.plan_before_us),
+                     time(tuned.plan_us), tuned.timed + tuned.recalled);
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ std::optional<double> measured(const GpuCode& code, std::size_t launch) {
   if (code.tuned && code.origins[launch].refusal.empty()) {
     const std::string problem = fusion::problem_key(code.origins[launch].problem);
     for (const TunedSegment& segment : code.tuned->segments) {
-      if (segment.problem == problem) {
+      if (segment.problem == problem && segment.is_kept) {
         return segment.time_us;
       }
     }

@@ -62,6 +62,46 @@ std::size_t bytes_of(const graph::Value& value) {
   return static_cast<std::size_t>(count);
 }
 
+// What the tensors hold, in the order of a program.
+TensorContents contents_of(const graph::Ir& ir, const HostTensors& tensors) {
+  TensorContents contents;
+  for (const auto& value : ir.values) {
+    if (value->role != graph::ValueRole::Result) {
+      const bool is_input = value->role == graph::ValueRole::Input;
+      (is_input ? contents.inputs : contents.weights).emplace_back(tensors.at(value->name).bytes());
+    }
+  }
+  for (const graph::Output& output : ir.outputs) {
+    contents.output_bytes.push_back(bytes_of(graph::value_at(ir, output.value)));
+  }
+  return contents;
+}
+
+std::shared_ptr<const DeviceProgram> load(int device, const kernel::Program& program,
+                                          std::span<const jit::Kernel> kernels) {
+  std::vector<std::span<const std::byte>> cubins;
+  for (const jit::Kernel& kernel : kernels) {
+    cubins.emplace_back(kernel.compiled.cubin);
+  }
+  return std::make_shared<const DeviceProgram>(device, program, cubins);
+}
+
+// The first one is also the canary: it has a turn more in each round.
+tune::RaceResult race_replays(const std::vector<const Replay*>& replays) {
+  const auto time_round = [&](std::span<const int> racing, int samples) {
+    std::vector<const Replay*> turn;
+    for (const int place : racing) {
+      turn.push_back(replays[static_cast<std::size_t>(place)]);
+    }
+    turn.push_back(replays.front());
+    tune::Round round{.times_us = execute::time_in_turn(turn, samples), .canary_us = {}};
+    round.canary_us = std::move(round.times_us.back());
+    round.times_us.pop_back();
+    return round;
+  };
+  return tune::race(static_cast<int>(replays.size()), time_round);
+}
+
 std::vector<double> to_doubles(const HostTensor& tensor) {
   std::vector<double> values(static_cast<std::size_t>(tensor.element_count()));
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -197,16 +237,7 @@ const TrialRunner::Segment& TrialRunner::segment(const std::string& problem) {
   if (!segment.expectation.skipped.empty()) {
     tools_.tell(space_.label(problem), "not checked: " + segment.expectation.skipped);
   }
-  for (const auto& value : ir.values) {
-    if (value->role != graph::ValueRole::Result) {
-      const bool is_input = value->role == graph::ValueRole::Input;
-      (is_input ? segment.contents.inputs : segment.contents.weights)
-          .emplace_back(std::as_const(segment.tensors.at(value->name)).bytes());
-    }
-  }
-  for (const graph::Output& output : ir.outputs) {
-    segment.contents.output_bytes.push_back(bytes_of(graph::value_at(ir, output.value)));
-  }
+  segment.contents = contents_of(ir, segment.tensors);
   return segment;
 }
 
@@ -214,13 +245,8 @@ const TrialRunner::Segment& TrialRunner::segment(const std::string& problem) {
 void TrialRunner::prepare(Candidate& candidate, const Segment& segment, const TensorCopies& copies,
                           int runs) {
   try {
-    std::vector<std::span<const std::byte>> cubins;
-    for (const jit::Kernel& kernel : candidate.kernels) {
-      cubins.emplace_back(kernel.compiled.cubin);
-    }
-    candidate.replay.emplace(
-        std::make_shared<const DeviceProgram>(tools_.device, candidate.lowered.program, cubins),
-        copies, runs);
+    candidate.replay.emplace(load(tools_.device, candidate.lowered.program, candidate.kernels),
+                             copies, runs);
   } catch (const CudaError& error) {
     candidate.fail(error.what());  // more threads or shared memory than there are
     return;
@@ -252,7 +278,7 @@ void TrialRunner::race(const std::string& problem, std::vector<Candidate*>& cand
     }
     return;
   }
-  const double predicted_us = std::max(space_.settings(problem).front().predicted_us, 1.0);
+  const double predicted_us = std::max(space_.few_settings(problem).front().predicted_us, 1.0);
   const int copy_count = TensorCopies::count_for(
       data->contents, 2 * static_cast<std::size_t>(tools_.profile->l2_bytes), kMostRuns);
   const int runs = std::max(
@@ -267,21 +293,8 @@ void TrialRunner::race(const std::string& problem, std::vector<Candidate*>& cand
       replays.push_back(&*candidate->replay);
     }
   }
-  // The first one is also the canary: it has its turn again and again, in each round.
-  const auto time_round = [&](std::span<const int> racing, int samples) {
-    std::vector<const Replay*> turn;
-    for (const int place : racing) {
-      turn.push_back(replays[static_cast<std::size_t>(place)]);
-    }
-    turn.push_back(replays.front());
-    tune::Round round{.times_us = execute::time_in_turn(turn, samples), .canary_us = {}};
-    round.canary_us = std::move(round.times_us.back());
-    round.times_us.pop_back();
-    return round;
-  };
-  const tune::RaceOptions options;
-  const tune::RaceResult result = tune::race(static_cast<int>(replays.size()), time_round, options);
-  if (result.canary_spread > options.canary_spread) {
+  const tune::RaceResult result = race_replays(replays);
+  if (result.canary_spread > tune::RaceOptions().canary_spread) {
     tools_.tell(
         space_.label(problem),
         fmt::format("the GPU was busy or changed its clock: equal runs differed by {:.1f} %, "
@@ -296,6 +309,35 @@ void TrialRunner::race(const std::string& problem, std::vector<Candidate*>& cand
     candidate->replay.reset();  // its memory is that of the copies
     keep(*candidate);
   }
+}
+
+std::vector<double> TrialRunner::time_plans(const graph::Ir& ir,
+                                            std::span<const fusion::Lowered> plans) const {
+  std::size_t bytes = 0;
+  for (const auto& value : ir.values) {
+    bytes += value->role == graph::ValueRole::Result ? 0 : bytes_of(*value);
+  }
+  if (bytes > kMostPlanBytes) {
+    return {};
+  }
+  HostTensors tensors;
+  try {
+    tensors = random_tensors(ir);
+  } catch (const GraphError&) {
+    return {};
+  }
+  constexpr int kRuns = 3;
+  const TensorCopies copies(tools_.device, contents_of(ir, tensors), 1);
+  std::vector<std::unique_ptr<Replay>> replays;
+  std::vector<const Replay*> racing;
+  for (const fusion::Lowered& plan : plans) {
+    const std::vector<jit::Kernel> kernels =
+        tools_.jit->get_or_compile(plan.specs, base::parse_gpu_target(tools_.profile->target));
+    replays.push_back(
+        std::make_unique<Replay>(load(tools_.device, plan.program, kernels), copies, kRuns));
+    racing.push_back(replays.back().get());
+  }
+  return race_replays(racing).times_us;
 }
 
 void TrialRunner::keep(const Candidate& candidate) {

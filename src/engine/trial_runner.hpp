@@ -42,6 +42,13 @@ class TrialRunner {
   // be compiled.
   std::vector<tune::Outcome> measure(std::span<const tune::Trial> trials);
 
+  // Times whole plans of one graph against each other, as they run: tensors are bound once. In
+  // microseconds, in order; nothing where their tensors pass kMostPlanBytes, or it is not known
+  // what inputs may hold. Throws as measure().
+  std::vector<double> time_plans(const graph::Ir& ir, std::span<const fusion::Lowered> plans) const;
+
+  static constexpr std::size_t kMostPlanBytes = std::size_t{4} << 30;
+
   // From the records, where they are of the kernels that would run now.
   std::optional<tune::Outcome> recall(const tune::Trial& trial);
 

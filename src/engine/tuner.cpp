@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/trial_runner.hpp"
 #include "engine/tuning_space.hpp"
 #include "graph/canonical.hpp"
 #include "tune/records.hpp"
@@ -21,6 +20,9 @@ namespace {
 
 constexpr double kQuickSeconds = 10;
 constexpr double kFullSeconds = 60;
+
+// By how much a plan has to be faster without a setting for that to be no accident.
+constexpr double kWithout = 0.002;
 
 const json kPlanConfig = {{"what", "plan"}};
 
@@ -50,12 +52,15 @@ json result_json(const Tuned& tuned) {
     entry["predicted_us"] = segment.setting.predicted_us;
     entry["time_us"] = number_or_null(segment.time_us);
     entry["before_us"] = number_or_null(segment.before_us);
+    entry["kept"] = segment.is_kept;
     segments.push_back(std::move(entry));
   }
   json result = {{"level", static_cast<int>(tuned.level)},
                  {"segments", std::move(segments)},
                  {"time_us", number_or_null(tuned.time_us)},
                  {"before_us", number_or_null(tuned.before_us)},
+                 {"plan_us", number_or_null(tuned.plan_us)},
+                 {"plan_before_us", number_or_null(tuned.plan_before_us)},
                  {"ended", tuned.ended},
                  {"timed", tuned.timed},
                  {"recalled", tuned.recalled},
@@ -77,6 +82,8 @@ std::optional<Tuned> from_json(const json& result) {
                 .segments = {},
                 .time_us = optional_number(result, "time_us"),
                 .before_us = optional_number(result, "before_us"),
+                .plan_us = optional_number(result, "plan_us"),
+                .plan_before_us = optional_number(result, "plan_before_us"),
                 .ended = result.at("ended"),
                 .timed = result.at("timed"),
                 .recalled = result.at("recalled"),
@@ -95,7 +102,8 @@ std::optional<Tuned> from_json(const json& result) {
                                 .count = entry.at("count"),
                                 .setting = *setting,
                                 .time_us = optional_number(entry, "time_us"),
-                                .before_us = optional_number(entry, "before_us")});
+                                .before_us = optional_number(entry, "before_us"),
+                                .is_kept = entry.at("kept")});
       tuned.segments.back().setting.predicted_us = entry.at("predicted_us");
     }
     return tuned;
@@ -113,7 +121,7 @@ std::string time_text(const std::optional<double>& time_us) {
 fusion::Decisions Tuned::decisions() const {
   fusion::Decisions decisions{.scheme = scheme, .settings = {}, .lists_all = false};
   for (const TunedSegment& segment : segments) {
-    if (segment.time_us) {
+    if (segment.time_us && segment.is_kept) {
       decisions.settings.emplace(
           segment.problem,
           fusion::Setting{.kernel = segment.setting.kernel, .config = segment.setting.config});
@@ -146,7 +154,7 @@ Tuned Tuner::tune(const graph::Ir& ir, const TuningRequest& request) const {
   const double max_seconds = seconds_of(request);
   const double start = tune::steady_seconds();
   TuningSpace space(ir, *tools_.templates, *tools_.profile, tools_.build_layout);
-  tune::Records records(*tools_.store);
+  tune::Records records(*tools_.store, tune::shipped_records());
   std::int64_t timed = 0;
   const auto tell = [&](const std::string& name, const std::string& detail, double done) {
     tools_.report({.stage = "tune",
@@ -177,25 +185,36 @@ Tuned Tuner::tune(const graph::Ir& ir, const TuningRequest& request) const {
       measure, [&](const tune::Trial& trial) { return runner.recall(trial); },
       {.max_seconds = max_seconds}, request.stop);
 
-  std::map<std::string, std::vector<tune::Setting>> ordered;  // once, so that nothing shifts
-  const tune::SettingsOf settings = [&](const std::string& problem) {
+  // Each once: what is recorded meanwhile shifts nothing.
+  using Ordered = std::map<std::string, std::vector<tune::Setting>>;
+  const auto in_order = [&records](Ordered& ordered, const std::string& problem,
+                                   const std::vector<tune::Setting>& listed) {
     const auto known = ordered.find(problem);
     return known != ordered.end()
                ? known->second
-               : ordered.emplace(problem, records.order(problem, space.settings(problem)))
-                     .first->second;
+               : ordered.emplace(problem, records.order(problem, listed)).first->second;
+  };
+  Ordered few;
+  Ordered all;
+  tune::Space schemes = space.space();
+  schemes.few_settings = [&](const std::string& problem) {
+    return in_order(few, problem, space.few_settings(problem));
+  };
+  schemes.settings = [&](const std::string& problem) {
+    return in_order(all, problem, space.settings(problem));
   };
   tune::SearchOptions options;
   options.is_fine = request.level == Tuning::Full;
-  tune::Space schemes = space.schemes();
-  schemes.settings = settings;
   const tune::SearchResult found = tune::search(schemes, trials, options);
 
-  Tuned tuned{.level = found.end == tune::End::Stopped ? Tuning::None : request.level,
+  const bool is_whole = found.end != tune::End::Stopped && found.time_us.has_value();
+  Tuned tuned{.level = is_whole ? request.level : Tuning::None,
               .scheme = found.scheme,
               .segments = {},
               .time_us = found.time_us,
               .before_us = found.before_us,
+              .plan_us = {},
+              .plan_before_us = {},
               .ended = tune::name(found.end),
               .timed = trials.timed(),
               .recalled = trials.recalled(),
@@ -209,12 +228,61 @@ Tuned Tuner::tune(const graph::Ir& ir, const TuningRequest& request) const {
                               .time_us = decision.time_us,
                               .before_us = decision.before_us});
   }
+  if (is_whole) {
+    check_whole(ir, runner, tuned);
+    tuned.seconds = tune::steady_seconds() - start;
+  }
   tools_.store->add({.problem = key_of(ir), .config = kPlanConfig, .result = result_json(tuned)});
   tell(ir.name,
-       fmt::format("{} to {}, {} trials timed, {} known, {}", time_text(tuned.before_us),
-                   time_text(tuned.time_us), tuned.timed, tuned.recalled, tuned.ended),
+       fmt::format("{} to {}, plan {} to {}, {} trials timed, {} known, {}",
+                   time_text(tuned.before_us), time_text(tuned.time_us),
+                   time_text(tuned.plan_before_us), time_text(tuned.plan_us), tuned.timed,
+                   tuned.recalled, tuned.ended),
        1);
   return tuned;
+}
+
+// Alone a kernel finds nothing in the L2 and has the power of the GPU for itself. So each setting
+// that the search changed has to hold its ground: the plan without it must not be faster.
+void Tuner::check_whole(const graph::Ir& ir, const TrialRunner& runner, Tuned& tuned) const {
+  const auto lower = [&](const fusion::Decisions& decisions) {
+    return fusion::lower(ir, *tools_.templates, *tools_.profile, tools_.build_layout, decisions);
+  };
+  std::vector<fusion::Lowered> plans = {lower({}), lower(tuned.decisions())};
+  std::vector<TunedSegment*> changed;
+  for (TunedSegment& segment : tuned.segments) {
+    if (segment.time_us && segment.time_us != segment.before_us) {
+      segment.is_kept = false;
+      plans.push_back(lower(tuned.decisions()));
+      segment.is_kept = true;
+      changed.push_back(&segment);
+    }
+  }
+  std::vector<double> times_us = runner.time_plans(ir, plans);
+  if (times_us.empty()) {
+    return;
+  }
+  bool has_dropped = false;
+  for (std::size_t i = 0; i < changed.size(); ++i) {
+    if (times_us[2 + i] < times_us[1] * (1 - kWithout)) {
+      changed[i]->is_kept = false;
+      has_dropped = true;
+    }
+  }
+  if (has_dropped) {
+    plans.resize(1);
+    plans.push_back(lower(tuned.decisions()));
+    times_us = runner.time_plans(ir, plans);
+  }
+  tuned.plan_before_us = times_us[0];
+  tuned.plan_us = times_us[1];
+  if (times_us[1] > times_us[0]) {
+    tuned.plan_us = times_us[0];
+    tuned.scheme.reset();  // all as the model chooses
+    for (TunedSegment& segment : tuned.segments) {
+      segment.is_kept = false;
+    }
+  }
 }
 
 }  // namespace stof::engine

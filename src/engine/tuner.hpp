@@ -8,6 +8,7 @@
 
 #include "base/device_profile.hpp"
 #include "cache/tuning_store.hpp"
+#include "engine/trial_runner.hpp"
 #include "fusion/decisions.hpp"
 #include "fusion/lower.hpp"
 #include "graph/ir.hpp"
@@ -25,6 +26,7 @@ struct TunedSegment {
   tune::Setting setting;
   std::optional<double> time_us;    // of one; nothing: it was not timed
   std::optional<double> before_us;  // with the model's choice of a setting
+  bool is_kept = true;              // false: within the whole plan the model's choice is faster
 };
 
 // What tuning found for a graph.
@@ -34,10 +36,12 @@ struct Tuned {
   std::vector<TunedSegment> segments;
   std::optional<double> time_us;    // of all segments together
   std::optional<double> before_us;  // of what the model chooses
-  std::string ended;                // why
-  std::int64_t timed = 0;           // trials
-  std::int64_t recalled = 0;        // trials that an earlier tuning had timed
-  std::int64_t failed = 0;          // of all
+  std::optional<double> plan_us;    // of the whole plan as it runs; nothing: not timed
+  std::optional<double> plan_before_us;
+  std::string ended;          // why
+  std::int64_t timed = 0;     // trials
+  std::int64_t recalled = 0;  // trials that an earlier tuning had timed
+  std::int64_t failed = 0;    // of all
   double seconds = 0;
 
   fusion::Decisions decisions() const;
@@ -75,6 +79,8 @@ class Tuner {
 
  private:
   nlohmann::json key_of(const graph::Ir& ir) const;
+  // Keeps of what was found alone what is faster within the whole plan.
+  void check_whole(const graph::Ir& ir, const TrialRunner& runner, Tuned& tuned) const;
 
   TunerTools tools_;
 };

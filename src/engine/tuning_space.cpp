@@ -1,9 +1,8 @@
 #include "engine/tuning_space.hpp"
 
 #include <algorithm>
-#include <memory>
 
-#include "base/check.hpp"
+#include "fusion/placement.hpp"
 #include "fusion/prepare.hpp"
 #include "fusion/propose.hpp"
 #include "fusion/scheme_groups.hpp"
@@ -47,21 +46,24 @@ TuningSpace::TuningSpace(const graph::Ir& ir, const fusion::TemplateLibrary& tem
       device_(device),
       build_layout_(fusion::remembering(std::move(build_layout))),
       ir_(prepared(ir, build_layout_)),
-      order_(fusion::operator_order(ir_)) {
-  for (fusion::Proposal& proposal :
-       fusion::propose_schemes(ir_, templates, device, build_layout_)) {
-    proposals_.push_back(std::move(proposal.scheme));
-  }
-  if (proposals_.empty()) {
-    proposals_.push_back(fusion::lower(ir_, templates, device, build_layout_).scheme);  // throws
-  }
-}
+      order_(fusion::operator_order(ir_)),
+      keys_(ir_, order_, fusion::Placement(ir_)) {}
 
-tune::Space TuningSpace::schemes() {
-  return {.proposals = proposals_,
-          .moves = [this](const Scheme& scheme) { return moves(scheme); },
-          .problem = [this](const fusion::Segment& segment) { return problem_of(segment); },
-          .settings = [this](const std::string& problem) { return settings(problem); }};
+tune::Space TuningSpace::space() {
+  tune::Space space{
+      .proposals = {},
+      .moves = [this](const Scheme& scheme) { return moves(scheme); },
+      .problem = [this](const fusion::Segment& segment) { return problem_of(segment); },
+      .few_settings = [this](const std::string& problem) { return few_settings(problem); },
+      .settings = [this](const std::string& problem) { return settings(problem); }};
+  for (fusion::Proposal& proposal :
+       fusion::propose_schemes(ir_, templates_, device_, build_layout_)) {
+    space.proposals.push_back(std::move(proposal.scheme));
+  }
+  if (space.proposals.empty()) {
+    fusion::lower(ir_, templates_, device_, build_layout_);  // throws, saying what fits nothing
+  }
+  return space;
 }
 
 // What a template lets escape, lowering knows: a move too many is found out there.
@@ -76,39 +78,53 @@ std::vector<Scheme> TuningSpace::moves(const Scheme& scheme) const {
 }
 
 std::optional<std::string> TuningSpace::problem_of(const fusion::Segment& segment) {
-  std::vector<int> key = fusion::operators_of(order_, segment);
-  std::ranges::sort(key);
-  const auto known = known_.find(key);
-  if (known != known_.end()) {
+  const auto [known, is_new] = known_.try_emplace(keys_.key(segment));
+  if (!is_new) {
     return known->second;
   }
-  std::optional<std::string>& name = known_[key];
   try {
-    Problem problem{.graph = fusion::segment_graph(ir_, key), .label = {}, .settings = {}};
-    Decisions decisions = in_one_piece(problem.graph);
-    decisions.lists_all = true;
-    const Lowered lowered =
-        fusion::lower(problem.graph, templates_, device_, build_layout_, decisions);
-    if (lowered.program.launches.empty()) {
-      return name;
-    }
-    const std::size_t main = main_launch(lowered);
-    name = fusion::problem_key(lowered.origins[main].problem);
-    problem.label = lowered.program.launches[main].label;
-    for (const fusion::Option& option : lowered.options[main]) {
-      problem.settings.push_back({.kernel = option.kernel,
-                                  .config = option.config,
-                                  .predicted_us = option.time.total_us()});
-    }
-    problems_.try_emplace(*name, std::move(problem));
-  } catch (const GraphError&) {
-    name.reset();  // no template takes them together
+    std::vector<int> operators = fusion::operators_of(order_, segment);
+    std::ranges::sort(operators);
+    graph::Ir graph = fusion::segment_graph(ir_, operators);
+    Main main = lower_plainly(graph, false);
+    problems_.try_emplace(main.problem, Problem{.graph = std::move(graph),
+                                                .label = std::move(main.label),
+                                                .few = std::move(main.settings),
+                                                .all = {}});
+    known->second = std::move(main.problem);
+  } catch (const GraphError&) {  // no template takes them together
   }
-  return name;
+  return known->second;
 }
 
-const std::vector<tune::Setting>& TuningSpace::settings(const std::string& problem) const {
-  return problems_.at(problem).settings;
+TuningSpace::Main TuningSpace::lower_plainly(const graph::Ir& segment, bool lists_all) const {
+  Decisions decisions = in_one_piece(segment);
+  decisions.lists_all = lists_all;
+  const Lowered lowered = fusion::lower(segment, templates_, device_, build_layout_, decisions);
+  if (lowered.program.launches.empty()) {
+    throw GraphError("tune: nothing is launched for '" + segment.name + "'");
+  }
+  const std::size_t place = main_launch(lowered);
+  Main main{.problem = fusion::problem_key(lowered.origins[place].problem),
+            .label = lowered.program.launches[place].label,
+            .settings = {}};
+  for (const fusion::Option& option : lowered.options[place]) {
+    main.settings.push_back(
+        {.kernel = option.kernel, .config = option.config, .predicted_us = option.time.total_us()});
+  }
+  return main;
+}
+
+const std::vector<tune::Setting>& TuningSpace::few_settings(const std::string& problem) const {
+  return problems_.at(problem).few;
+}
+
+const std::vector<tune::Setting>& TuningSpace::settings(const std::string& problem) {
+  Problem& of = problems_.at(problem);
+  if (of.all.empty()) {
+    of.all = lower_plainly(of.graph, true).settings;
+  }
+  return of.all;
 }
 
 const std::string& TuningSpace::label(const std::string& problem) const {

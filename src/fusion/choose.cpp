@@ -308,6 +308,7 @@ Choice Chooser::forced(const Setting& setting, const Choice& choice, const std::
 void Chooser::list_all(Choice& choice, const std::vector<Use>& uses, const cost::Epilogue& epilogue,
                        const AttentionMask* mask) {
   std::vector<Option>& listed = choice.options;
+  const std::size_t known = listed.size();  // those behind it are distinct anyway
   for (const Use& use : uses) {
     const contract::TemplateContract& contract = use.kernel->contract;
     const cost::Problem problem =
@@ -318,7 +319,8 @@ void Chooser::list_all(Choice& choice, const std::vector<Use>& uses, const cost:
       return distance(contract, a) < distance(contract, b);
     });
     for (const KernelConfig& config : configs) {
-      const bool is_listed = std::any_of(listed.begin(), listed.end(), [&](const Option& option) {
+      const auto end = listed.begin() + static_cast<std::ptrdiff_t>(known);
+      const bool is_listed = std::any_of(listed.begin(), end, [&](const Option& option) {
         return option.kernel == contract.name && option.config == config;
       });
       if (!is_listed) {

@@ -22,9 +22,9 @@
 namespace stof::fusion {
 
 // A launch, but for where in memory its tensors are.
-struct PlannedLaunch {
-  std::string label;  // what it computes, for people
-  Use use;            // with its setting
+struct PlannedLaunch {  // NOLINT(bugprone-exception-escape): JSON moves without throwing
+  std::string label;    // what it computes, for people
+  Use use;              // with its setting
   Chain chain;
   std::shared_ptr<const AttentionMask> mask;  // of an attention
   std::vector<Option> options;                // what runs, then what was not chosen

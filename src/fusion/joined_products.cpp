@@ -180,6 +180,7 @@ class Joiner {
 
   void finish(graph::Operator op, const std::vector<int>& outputs) {
     std::vector<std::string> names;
+    names.reserve(outputs.size());
     for (const int value : outputs) {
       names.push_back(name_of(from_, value));
     }

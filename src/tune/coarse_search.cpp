@@ -109,7 +109,7 @@ class Coarse {
   }
 
   std::vector<Setting> few_settings(const std::string& problem) const {
-    std::vector<Setting> settings = space_.settings(problem);
+    std::vector<Setting> settings = space_.few_settings(problem);
     const auto count = static_cast<std::size_t>(std::max(options_.coarse_settings, 1));
     settings.resize(std::min(settings.size(), count));
     return settings;

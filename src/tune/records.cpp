@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "stof/error.hpp"
+#include "tune/embedded_records.hpp"
 
 namespace stof::tune {
 
@@ -216,6 +217,30 @@ std::vector<TuningRecord> from_jsonl(std::string_view text) {
                        .config = std::move(record["config"]),
                        .result = std::move(record["result"])});
   }
+  return records;
+}
+
+std::vector<TuningRecord> shipped_records() {
+  std::vector<TuningRecord> records;
+  for (const EmbeddedRecord& file : embedded_records()) {
+    for (TuningRecord& record : from_jsonl(file.text)) {
+      records.push_back(std::move(record));
+    }
+  }
+  return records;
+}
+
+std::vector<TuningRecord> fastest(std::vector<TuningRecord> records, int count) {
+  std::erase_if(records, [](const TuningRecord& record) {
+    return !setting_from_json(record.config) || !time_of(record.result);
+  });
+  std::ranges::stable_sort(records, [](const TuningRecord& a, const TuningRecord& b) {
+    return *time_of(a.result) < *time_of(b.result);
+  });
+  std::map<std::string, int> of_problem;
+  std::erase_if(records, [&](const TuningRecord& record) {
+    return ++of_problem[record.problem.dump()] > count;
+  });
   return records;
 }
 

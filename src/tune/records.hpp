@@ -66,6 +66,12 @@ class Records {
 std::string to_jsonl(const std::vector<cache::TuningRecord>& records);
 // Throws GraphError that names the line.
 std::vector<cache::TuningRecord> from_jsonl(std::string_view text);
+// Records that ship with the library, of all GPUs that there are some of.
+std::vector<cache::TuningRecord> shipped_records();
+// Of each problem the `count` records with the least times; what failed, and records of whole
+// plans, are left out.
+std::vector<cache::TuningRecord> fastest(std::vector<cache::TuningRecord> records, int count);
+
 // Adds those that the store does not have, or only from an earlier time. Returns how many.
 int merge(cache::TuningStore& store, const std::vector<cache::TuningRecord>& records);
 

@@ -203,7 +203,7 @@ std::optional<double> time_before(const Space& space, const Trials& trials) {
   }
   double time_us = 0;
   for (const Part& part : *parts) {
-    const std::vector<Setting> settings = space.settings(part.problem);
+    const std::vector<Setting> settings = space.few_settings(part.problem);
     const Outcome* first =
         settings.empty() ? nullptr
                          : trials.find({.problem = part.problem, .setting = settings.front()});

@@ -23,7 +23,8 @@ struct Space {
   std::function<std::vector<fusion::Scheme>(const fusion::Scheme&)> moves;
   // The problem that a segment is; nothing where no template takes it.
   std::function<std::optional<std::string>(const fusion::Segment&)> problem;
-  SettingsOf settings;
+  SettingsOf few_settings;  // for the coarse stage
+  SettingsOf settings;      // all, of which the first is the first of the few
 };
 
 // A problem, and how many segments are it.

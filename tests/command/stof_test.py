@@ -180,6 +180,7 @@ class Tune(Command):
         self.assertEqual(self.text("tune", "--import", "there.jsonl"), "there.jsonl: 0 of 1 records are new here\n")
         self.assertEqual(self.text("tune", "--export", "here.jsonl"), "here.jsonl: 1 records\n")
         self.assertEqual((self.folder / "here.jsonl").read_text(), line)
+        self.assertEqual(self.text("tune", "--export", "best.jsonl", "--fastest", 1), "best.jsonl: 1 records\n")
 
     def test_records_that_are_none(self) -> None:
         (self.folder / "bad.jsonl").write_text("{}\n")

@@ -81,6 +81,7 @@ TEST_CASE("a tuned plan gives the same numbers, and the next build times and com
   CHECK(tuned.tuned["level"] == "full");
   CHECK(tuned.tuned["timed"] > 20);
   CHECK(tuned.tuned["time_us"] <= tuned.tuned["before_us"]);
+  CHECK(tuned.tuned["plan_us"] <= tuned.tuned["plan_before_us"]);
   CHECK(tuned.plan.explain().find("measured") != std::string::npos);
   MESSAGE(tuned.tuned["before_us"].dump(), " us to ", tuned.tuned["time_us"].dump(), " us, ",
           tuned.tuned["timed"].dump(), " trials, ", tuned.tuned["seconds"].dump(), " s");

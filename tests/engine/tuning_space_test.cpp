@@ -2,7 +2,7 @@
 #include "engine/tuning_space.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <map>
 #include <set>
 
 #include <doctest/doctest.h>
@@ -46,12 +46,6 @@ TuningSpace make_space(const graph::Ir& ir) {
           }};
 }
 
-// Of what runs without a search.
-std::vector<Part> parts_of(TuningSpace& space) {
-  const stof::tune::Space schemes = space.schemes();
-  return stof::tune::parts_of(schemes, schemes.proposals.front()).value();
-}
-
 // What the model says, up to a third off.
 std::vector<Outcome> simulate(std::span<const Trial> trials) {
   std::vector<Outcome> outcomes;
@@ -71,39 +65,31 @@ std::vector<Outcome> simulate(std::span<const Trial> trials) {
 
 TEST_CASE("the problems of equal layers are one, and what runs without a search is first") {
   const graph::Ir ir = two_layers();
-  TuningSpace space = make_space(ir);
+  TuningSpace tuning = make_space(ir);
+  const stof::tune::Space space = tuning.space();
   const fusion::Lowered plain = fusion::lower(ir, templates(), h200());
-  std::set<std::string> problems;
+  CHECK(space.proposals.front() == plain.scheme);
+  std::map<std::string, fusion::Option> running;
   for (std::size_t i = 0; i < plain.origins.size(); ++i) {
-    problems.insert(fusion::problem_key(plain.origins[i].problem));
+    running.emplace(fusion::problem_key(plain.origins[i].problem), plain.options[i].front());
   }
-  int launches = 0;
-  for (const Part& part : parts_of(space)) {
-    CHECK(problems.contains(part.problem));
-    launches += part.count;
-    const std::vector<Setting>& settings = space.settings(part.problem);
-    REQUIRE_FALSE(settings.empty());
-    for (std::size_t i = 0; i < plain.origins.size(); ++i) {
-      if (fusion::problem_key(plain.origins[i].problem) == part.problem) {
-        CHECK(settings.front().kernel == plain.options[i].front().kernel);
-        CHECK(settings.front().config == plain.options[i].front().config);
-      }
-    }
-    CHECK(std::set<Setting>(settings.begin(), settings.end()).size() == settings.size());
-  }
-  CHECK(launches == static_cast<int>(plain.program.launches.size()));
-}
-
-TEST_CASE("a product has many settings, and each lowers to the kernel that it says") {
-  const graph::Ir ir = two_layers();
-  TuningSpace space = make_space(ir);
+  const auto parts = stof::tune::parts_of(space, space.proposals.front());
+  REQUIRE(parts.has_value());
   std::size_t most = 0;
-  for (const Part& part : parts_of(space)) {
-    const std::vector<Setting>& settings = space.settings(part.problem);
+  int segments = 0;
+  for (const Part& part : *parts) {
+    segments += part.count;
+    REQUIRE(running.contains(part.problem));
+    const fusion::Option& option = running.at(part.problem);
+    const std::vector<Setting> settings = space.settings(part.problem);
+    REQUIRE_FALSE(settings.empty());
+    CHECK(settings.front() == Setting{.kernel = option.kernel, .config = option.config});
+    CHECK(space.few_settings(part.problem).front() == settings.front());
+    CHECK(std::set<Setting>(settings.begin(), settings.end()).size() == settings.size());
     most = std::max(most, settings.size());
-    for (std::size_t i = 0; i < std::min<std::size_t>(settings.size(), 12); ++i) {
+    for (std::size_t i = 0; i < std::min<std::size_t>(settings.size(), 8); ++i) {
       const fusion::Lowered lowered =
-          space.lower({.problem = part.problem, .setting = settings[i]});
+          tuning.lower({.problem = part.problem, .setting = settings[i]});
       const bool has_it = std::ranges::any_of(lowered.options, [&](const auto& options) {
         return options.front().kernel == settings[i].kernel &&
                options.front().config == settings[i].config;
@@ -111,15 +97,17 @@ TEST_CASE("a product has many settings, and each lowers to the kernel that it sa
       CHECK(has_it);
     }
   }
+  CHECK(segments == static_cast<int>(plain.groups.size()));
+  CHECK(parts->size() < plain.groups.size());
   CHECK(most >= 30);
 }
 
 TEST_CASE("both stages on a real graph: not slower than the model's choice, and it lowers") {
   const graph::Ir ir = two_layers();
-  TuningSpace space = make_space(ir);
-  const stof::tune::Space schemes = space.schemes();
+  TuningSpace tuning = make_space(ir);
+  const stof::tune::Space space = tuning.space();
   Trials trials(simulate, {}, {.max_trials = 300});
-  const SearchResult result = stof::tune::search(schemes, trials);
+  const SearchResult result = stof::tune::search(space, trials);
   REQUIRE(result.time_us.has_value());
   REQUIRE(result.before_us.has_value());
   CHECK(*result.time_us < *result.before_us);

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/device_profile.hpp"
 #include "stof/error.hpp"
 #include "temporary_folder.hpp"
 
@@ -141,5 +142,32 @@ TEST_CASE("a line that is no record is named") {
     CHECK_THROWS_WITH_AS(stof::tune::from_jsonl(text),
                          "tuning records: line 2 is no object with problem, config and result",
                          stof::GraphError);
+  }
+}
+
+TEST_CASE("the fastest of each problem, without what failed and without whole plans") {
+  TuningStore store = open_store();
+  Records records(store);
+  for (const int size : {16, 32, 64}) {
+    records.add(trial(gemm(1, 8), size), took(size), measured_with("key"));
+    records.add(trial(gemm(2, 8), size), took(100 - size), measured_with("key"));
+  }
+  records.add(trial(gemm(1, 8), 8), {.time_us = {}, .failure = "spills"}, measured_with("key"));
+  store.add(
+      {.problem = {{"graph", "ab"}}, .config = {{"what", "plan"}}, .result = {{"time_us", 1}}});
+  std::vector<double> times;
+  for (const TuningRecord& record : stof::tune::fastest(store.all(), 2)) {
+    times.push_back(record.result["time_us"]);
+  }
+  CHECK(times == std::vector<double>{16, 32, 36, 68});
+}
+
+TEST_CASE("records ship, and each is one of a kernel on a GPU that the library knows") {
+  const std::vector<TuningRecord> shipped = stof::tune::shipped_records();
+  CHECK_FALSE(shipped.empty());
+  for (const TuningRecord& record : shipped) {
+    CHECK(stof::tune::setting_from_json(record.config).has_value());
+    CHECK(record.result["time_us"] > 0);
+    CHECK_NOTHROW(stof::base::shipped_profile(record.problem["device"].get<std::string>()));
   }
 }

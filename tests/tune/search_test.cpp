@@ -78,12 +78,14 @@ Space space_of_two_layers() {
     }
     return moved;
   };
+  const auto settings = [](const std::string&) {
+    return std::vector<Setting>{tile(1), tile(2), tile(4), tile(8), tile(16), tile(32)};
+  };
   return {.proposals = {Scheme::from_text("0 1 0 1 0 1 0 1"), Scheme::from_text("00 1 0 11 0 1")},
           .moves = moves,
           .problem = problem_of,
-          .settings = [](const std::string&) {
-            return std::vector<Setting>{tile(1), tile(2), tile(4), tile(8), tile(16), tile(32)};
-          }};
+          .few_settings = settings,
+          .settings = settings};
 }
 
 // A kernel takes 4 µs and 1 µs for each operator; a tile of 4 saves a fifth, one of 32 a quarter.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -12,7 +11,6 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include "cuda/stream.hpp"
 #include "engine/explain.hpp"
@@ -127,31 +125,30 @@ json build(const stof::Graph& graph, const std::filesystem::path& cache, stof::T
   return result;
 }
 
-json measure(const std::string& name, const stof::Graph& graph) {
-  namespace fs = std::filesystem;
-  const fs::path folder = fs::temp_directory_path() / fmt::format("stof_search_{}", getpid());
-  fs::remove_all(folder);
+json measure(const std::filesystem::path& folder, const std::string& name,
+             const stof::Graph& graph) {
   json row = {{"case", name}};
   row["none"] = build(graph, folder / "none", stof::Tuning::None, false);
   row["quick"] = build(graph, folder / "quick", stof::Tuning::Quick, false);
   row["full"] = build(graph, folder / "full", stof::Tuning::Full, true);
   row["again"] = build(graph, folder / "full", stof::Tuning::Full, false);
-  fs::remove_all(folder);
   return row;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 2) {
+  if (argc < 3) {
     for (const auto& [name, make] : cases()) {
       fmt::print("{}\n", name);
     }
     return 0;
   }
   try {
-    for (const std::string name : std::vector<std::string>(argv + 1, argv + argc)) {
-      fmt::print("{}\n", measure(name, cases().at(name)()).dump());
+    for (int i = 2; i < argc; ++i) {
+      const std::string name = argv[i];
+      fmt::print("{}\n",
+                 measure(std::filesystem::path(argv[1]) / name, name, cases().at(name)()).dump());
       std::fflush(stdout);
     }
   } catch (const std::exception& error) {

@@ -21,7 +21,7 @@ constexpr const char* kTuneExamples = R"(Examples:
   stof tune graph.json
   stof tune encoder.json decoder.json --budget 30 --dim seq=512
   stof tune graph.json --json | jq '.[0].tuned.time_us'
-  stof tune --export tuned.jsonl
+  stof tune --export tuned.jsonl --fastest 4
   stof tune --import tuned.jsonl
 
 What is found is kept in the cache: whoever builds the same graph for such a GPU with the same cache
@@ -38,6 +38,7 @@ struct TuneOptions {
   bool is_quick = false;
   bool is_json = false;
   std::string export_path;
+  int fastest = 0;  // of each problem; 0: all
   std::string import_path;
 };
 
@@ -109,6 +110,9 @@ void print_table(const std::string& name, const nlohmann::json& tuned) {
   }
   print(fmt::format(kRow, "all", "", time_cell(tuned["before_us"]), time_cell(tuned["time_us"]),
                     gain_cell(tuned["before_us"], tuned["time_us"]), ""));
+  print(fmt::format(kRow, "plan", "", time_cell(tuned["plan_before_us"]),
+                    time_cell(tuned["plan_us"]),
+                    gain_cell(tuned["plan_before_us"], tuned["plan_us"]), "as it runs"));
 }
 
 // A graph from a file, with values for its symbolic dims where they are given.
@@ -159,7 +163,8 @@ void import_records(const TuneOptions& options, cache::TuningStore& store) {
 }
 
 void export_records(const TuneOptions& options, cache::TuningStore& store) {
-  const auto records = store.all();
+  const auto records =
+      options.fastest > 0 ? tune::fastest(store.all(), options.fastest) : store.all();
   base::write_file_atomically(options.export_path, tune::to_jsonl(records));
   print(fmt::format("{}: {} records", options.export_path, records.size()));
 }
@@ -204,6 +209,10 @@ void add_tune(CLI::App& stof) {
       ->type_name("FILE.jsonl");
   app->add_option("--export", options->export_path, "Write all records of the cache in the end")
       ->type_name("FILE.jsonl");
+  app->add_option("--fastest", options->fastest,
+                  "Of each kernel's problem only so many, without those of whole graphs")
+      ->check(CLI::PositiveNumber)
+      ->type_name("COUNT");
   app->add_flag("--json", options->is_json, "For programs");
   app->add_option("--device", options->engine.device, "Which GPU, as the CUDA runtime counts them")
       ->capture_default_str();
