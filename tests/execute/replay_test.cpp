@@ -119,5 +119,5 @@ TEST_CASE("what takes longer is timed longer, again and again") {
   MESSAGE(fast_us, " us and ", slow_us, " us");
   CHECK(fast_us > 0.5);
   CHECK(slow_us > 3 * fast_us);
-  CHECK(stof::tune::median(second[1]) == doctest::Approx(slow_us).epsilon(0.03));
+  CHECK(stof::tune::median(second[1]) > 3 * stof::tune::median(second[0]));
 }
