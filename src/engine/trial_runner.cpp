@@ -188,6 +188,7 @@ std::vector<Outcome> TrialRunner::measure(std::span<const Trial> trials) {
     race(problem, of_problem);
   }
   std::vector<Outcome> outcomes;
+  outcomes.reserve(candidates.size());
   for (Candidate& candidate : candidates) {
     outcomes.push_back(std::move(candidate.outcome));
   }
@@ -242,7 +243,7 @@ const TrialRunner::Segment& TrialRunner::segment(const std::string& problem) {
 
 // Loads, runs once and looks at the results.
 void TrialRunner::prepare(Candidate& candidate, const Segment& segment, const TensorCopies& copies,
-                          int runs) {
+                          int runs) const {
   try {
     candidate.replay.emplace(
         load_program(tools_.device, candidate.lowered.program, candidate.kernels), copies, runs);
