@@ -77,8 +77,8 @@ TensorContents contents_of(const graph::Ir& ir, const HostTensors& tensors) {
   return contents;
 }
 
-std::shared_ptr<const DeviceProgram> load(int device, const kernel::Program& program,
-                                          std::span<const jit::Kernel> kernels) {
+std::shared_ptr<const DeviceProgram> load_program(int device, const kernel::Program& program,
+                                                  std::span<const jit::Kernel> kernels) {
   std::vector<std::span<const std::byte>> cubins;
   for (const jit::Kernel& kernel : kernels) {
     cubins.emplace_back(kernel.compiled.cubin);
@@ -243,10 +243,10 @@ const TrialRunner::Segment& TrialRunner::segment(const std::string& problem) {
 
 // Loads, runs once and looks at the results.
 void TrialRunner::prepare(Candidate& candidate, const Segment& segment, const TensorCopies& copies,
-                          int runs) {
+                          int runs) const {
   try {
-    candidate.replay.emplace(load(tools_.device, candidate.lowered.program, candidate.kernels),
-                             copies, runs);
+    candidate.replay.emplace(
+        load_program(tools_.device, candidate.lowered.program, candidate.kernels), copies, runs);
   } catch (const CudaError& error) {
     candidate.fail(error.what());  // more threads or shared memory than there are
     return;
@@ -333,8 +333,8 @@ std::vector<double> TrialRunner::time_plans(const graph::Ir& ir,
   for (const fusion::Lowered& plan : plans) {
     const std::vector<jit::Kernel> kernels =
         tools_.jit->get_or_compile(plan.specs, base::parse_gpu_target(tools_.profile->target));
-    replays.push_back(
-        std::make_unique<Replay>(load(tools_.device, plan.program, kernels), copies, kRuns));
+    replays.push_back(std::make_unique<Replay>(load_program(tools_.device, plan.program, kernels),
+                                               copies, kRuns));
     racing.push_back(replays.back().get());
   }
   return race_replays(racing).times_us;

@@ -64,7 +64,7 @@ class TrialRunner {
   void race(const std::string& problem, std::vector<Candidate*>& candidates);
   const Segment& segment(const std::string& problem);
   void prepare(Candidate& candidate, const Segment& segment, const execute::TensorCopies& copies,
-               int runs);
+               int runs) const;
   void keep(const Candidate& candidate);
 
   TrialTools tools_;

@@ -42,7 +42,7 @@ std::optional<double> optional_number(const json& object, const char* name) {
                                                      : std::nullopt;
 }
 
-json result_json(const Tuned& tuned) {
+json record_of(const Tuned& tuned) {
   json segments = json::array();
   for (const TunedSegment& segment : tuned.segments) {
     json entry = tune::to_json(segment.setting);
@@ -74,8 +74,8 @@ json result_json(const Tuned& tuned) {
   return result;
 }
 
-// Nothing for JSON that result_json does not write: a record is a file that anybody may have made.
-std::optional<Tuned> from_json(const json& result) {
+// Nothing for JSON that record_of does not write: a record is a file that anybody may have made.
+std::optional<Tuned> tuned_of(const json& result) {
   try {
     Tuned tuned{.level = static_cast<Tuning>(std::clamp(result.at("level").get<int>(), 0, 2)),
                 .scheme = {},
@@ -141,7 +141,7 @@ json Tuner::key_of(const graph::Ir& ir) const {
 
 std::optional<Tuned> Tuner::find(const graph::Ir& ir) const {
   const auto record = tools_.store->find(key_of(ir), kPlanConfig);
-  std::optional<Tuned> tuned = record ? from_json(record->result) : std::nullopt;
+  std::optional<Tuned> tuned = record ? tuned_of(record->result) : std::nullopt;
   if (tuned) {
     tuned->recalled += std::exchange(tuned->timed, 0);
     tuned->seconds = 0;
@@ -232,7 +232,7 @@ Tuned Tuner::tune(const graph::Ir& ir, const TuningRequest& request) const {
     check_whole(ir, runner, tuned);
     tuned.seconds = tune::steady_seconds() - start;
   }
-  tools_.store->add({.problem = key_of(ir), .config = kPlanConfig, .result = result_json(tuned)});
+  tools_.store->add({.problem = key_of(ir), .config = kPlanConfig, .result = record_of(tuned)});
   tell(ir.name,
        fmt::format("{} to {}, plan {} to {}, {} trials timed, {} known, {}",
                    time_text(tuned.before_us), time_text(tuned.time_us),
