@@ -114,7 +114,7 @@ class Run(Command):
         """What bash offers for the last of the words."""
         script = self.text("completion", shell).removeprefix("autoload -U +X bashcompinit && bashcompinit\n")
         line = " ".join(f"'{word}'" for word in ("stof", *words))
-        command = f"{script}\nCOMP_WORDS=({line}) COMP_CWD={len(words)}\n_stof\nprintf '%s\\n' \"${{COMPREPLY[@]}}\""
+        command = f"{script}\nCOMP_WORDS=({line}) COMP_CWORD={len(words)}\n_stof\nprintf '%s\\n' \"${{COMPREPLY[@]}}\""
         return subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True).stdout.split()
 
     def test_shells_complete_it(self) -> None:
