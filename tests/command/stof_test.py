@@ -94,7 +94,9 @@ class Usage(Command):
 
     def test_wrong_command_lines(self) -> None:
         self.assert_fails(2, "A subcommand is required")
-        self.assert_fails(2, "", "frobnicate")
+        self.assert_fails(2, "A subcommand is required; 'frobnicate' is not known", "frobnicate")
+        self.assert_fails(2, "A subcommand is required; 'lst' is not known", "template", "lst")
+        self.assert_fails(2, "GRAPH is required; '--grahp' is not known", "run", "--grahp")
         self.assert_fails(2, "GRAPH is required", "run")
         self.assert_fails(2, "--backend", "run", "g.json", "--backend", "tpu")
         self.assert_fails(2, "--target is required", "compile", "g.json")
