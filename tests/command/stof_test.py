@@ -198,6 +198,8 @@ class PlanAndCompile(Command):
         self.assertEqual(plan["inputs"], [{"name": "x", "dtype": "float16", "shape": ["rows", 8]}])
         self.assertEqual([len(plan["weights"]), plan["outputs"][0]["name"]], [1, "y"])
         self.assert_fails(1, "no dim is called 'row'", "plan", graph, "--dim", "row=5")
+        self.assert_fails(1, "--dim rows is given twice", "plan", graph, "--dim", "rows=5", "--dim", "rows=6")
+        self.assert_fails(1, "--device-profile 'h200' goes with --target", "plan", graph, "--device-profile", "h200")
 
     def test_compile_then_plan_from_the_cache(self) -> None:
         graph = self.write_graph()
