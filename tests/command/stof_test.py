@@ -240,6 +240,7 @@ class PlanAndCompile(Command):
         self.assertIn("__global__", fields["source"])
         self.assertIn(fields["architecture"], ["sm_80", "sm_90a"])
         self.assert_fails(1, "no entries begin with 'zz'", "cache", "explain", "zz")
+        self.assert_fails(1, "cache: there is no folder none", "cache", "verify", "--cache-dir", "none")
 
         Path(kernel["path"]).write_bytes(Path(kernel["path"]).read_bytes()[:-1])
         result = self.stof("cache", "verify")
