@@ -171,6 +171,7 @@ class Tune(Command):
         self.assert_fails(4, "GPU 0 cannot be used", "tune", self.write_graph(), "--quick", "--json")
 
     def test_wrong_command_lines(self) -> None:
+        self.assert_fails(2, "--budget: '0' is no number above 0", "tune", "g.json", "--budget", "0")
         self.assert_fails(2, "--budget", "tune", "g.json", "--budget", "-1")
         self.assert_fails(2, "--budget", "tune", "g.json", "--budget", "soon")
         self.assert_fails(1, "nothing to do", "tune")
