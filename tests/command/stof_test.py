@@ -252,6 +252,7 @@ class PlanAndCompile(Command):
     def test_bad_targets(self) -> None:
         graph = self.write_graph()
         self.assert_fails(1, "sm_70", "compile", graph, "--target", "sm_70")
+        self.assert_fails(1, "target sm_90 leaves out what the kernels", "compile", graph, "--target", "sm_90")
         self.assert_fails(1, "a200", "compile", graph, "--target", "sm_80", "--device-profile", "a200")
         self.assert_fails(4, "GPU 0 cannot be used", "plan", graph, "--backend", "gpu")
 
