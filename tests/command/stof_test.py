@@ -355,6 +355,7 @@ class Bench(Command):
         masked = ("model", "gpt2", "--layers", 1, "--seq", 8, "--mask", "documents(0, 3, 8)", "--output", "gpt2.json")
         self.assert_fails(1, "the mask has data, and --data says", *masked)
         self.text(*masked, "--data", "gpt2.safetensors")
+        self.assert_fails(1, ", which --data FILE.safetensors gives", "plan", "gpt2.json", "--backend", "reference")
         self.assertIn("attention", self.text("plan", "gpt2.json", "--data", "gpt2.safetensors", "--backend", "reference"))
 
     def test_bad_models(self) -> None:

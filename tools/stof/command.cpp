@@ -69,7 +69,10 @@ Graph GraphOptions::read() const {
   try {
     return Graph::from_json(base::read_file(graph, kMaxGraphBytes), tensors);
   } catch (const GraphError& error) {
-    const std::string text = error.what();  // the system names the file itself
+    std::string text = error.what();  // the system names the file itself
+    if (data.empty() && text.find(": no data ") != std::string::npos) {
+      text += ", which --data FILE.safetensors gives";
+    }
     throw GraphError(text.find(graph) == std::string::npos ? graph + ": " + text : text);
   }
 }
