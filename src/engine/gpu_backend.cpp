@@ -22,6 +22,13 @@ using base::DeviceProfile;
 
 DeviceProfile profile_of_target(const EngineOptions& options) {
   const base::GpuTarget target = base::parse_gpu_target(options.target);
+  const base::GpuTarget native = base::native_target(target.capability);
+  if (native.has_wgmma() && !target.has_wgmma()) {
+    throw GraphError(
+        fmt::format("engine: target {0} leaves out what the kernels for such a GPU use: take {1}, "
+                    "which each of them runs",
+                    target.text(), native.text()));
+  }
   const DeviceProfile* profile = nullptr;
   if (!options.device_profile.empty()) {
     profile = &base::shipped_profile(options.device_profile);

@@ -107,14 +107,26 @@ class WritingOut {
     try {
       return Mask(parse_expression(expression, names_));
     } catch (const ExpressionError& error) {
+      const std::string message = error.what() + hint(error.what());
       if (!has_ready_made) {
-        throw;
+        throw ExpressionError(error.column(), message);
       }
-      throw GraphError(fmt::format("{}; written out it is \"{}\"", error.what(), expression));
+      throw GraphError(fmt::format("{}; written out it is \"{}\"", message, expression));
     }
   }
 
  private:
+  // The ready-made masks, where a name is meant that is none.
+  static std::string hint(std::string_view message) {
+    const bool is_name = message.find(" is not defined") != std::string_view::npos ||
+                         message.find(" is no function") != std::string_view::npos;
+    std::string text = is_name ? "; ready-made are" : "";
+    for (std::size_t i = 0; is_name && i < kReadyMade.size(); ++i) {
+      text += fmt::format("{} {}", i == 0 ? "" : ",", kReadyMade.at(i).name);
+    }
+    return text;
+  }
+
   [[noreturn]] void fail(std::size_t at, const std::string& message) const {
     const int column = static_cast<int>(at) + 1;
     throw ExpressionError(column, fmt::format("mask: column {}: {}", column, message));

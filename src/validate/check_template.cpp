@@ -3,6 +3,7 @@
 #include <exception>
 #include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 #include "compile/check_entry.hpp"
 #include "compile/compile_all.hpp"
 #include "contract/contract.hpp"
+#include "graph/op_info.hpp"
 #include "render/value.hpp"
 #include "stof/error.hpp"
 #include "validate/template_cases.hpp"
@@ -19,6 +21,8 @@
 namespace stof::validate {
 
 namespace {
+
+constexpr std::string_view kCopy = "copy";  // what a pattern calls chains of elementwise operators
 
 // Every source that is another one, with the case that it is for.
 struct Sources {
@@ -107,6 +111,11 @@ TemplateCheck check_template(const render::Renderer& renderer, const std::string
       throw GraphError(fmt::format("there is no template '{}'", file));
     }
     contract = contract::parse_contract(file, text->text);
+    for (const contract::PatternStep& step : contract.pattern) {
+      if (!graph::op_kind_from_name(step.op) && step.op != kCopy) {
+        throw GraphError(fmt::format("pattern: there is no operator '{}'", step.op));
+      }
+    }
     if (contract.tests.empty()) {
       throw GraphError("\"tests\" names no dims to try");
     }

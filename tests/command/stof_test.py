@@ -90,11 +90,14 @@ class Usage(Command):
         self.assertIn("Exit codes:", overview)
         for name in ["run", "plan", "compile", "tune", "calibrate", "mask", "render", "template", "cache", "devices", "model", "bench"]:
             self.assertIn(name, overview)
-            self.assertIn("Examples:", self.text(*(["bench", "model"] if name == "bench" else [name]), "--help"))
+            self.assertIn("Examples:", self.text(name, "--help"))
+        self.assertIn("Examples:", self.text("bench", "model", "--help"))
 
     def test_wrong_command_lines(self) -> None:
         self.assert_fails(2, "A subcommand is required")
-        self.assert_fails(2, "", "frobnicate")
+        self.assert_fails(2, "A subcommand is required; 'frobnicate' is not known", "frobnicate")
+        self.assert_fails(2, "A subcommand is required; 'lst' is not known", "template", "lst")
+        self.assert_fails(2, "GRAPH is required; '--grahp' is not known", "run", "--grahp")
         self.assert_fails(2, "GRAPH is required", "run")
         self.assert_fails(2, "--backend", "run", "g.json", "--backend", "tpu")
         self.assert_fails(2, "--target is required", "compile", "g.json")
@@ -114,7 +117,7 @@ class Run(Command):
         """What bash offers for the last of the words."""
         script = self.text("completion", shell).removeprefix("autoload -U +X bashcompinit && bashcompinit\n")
         line = " ".join(f"'{word}'" for word in ("stof", *words))
-        command = f"{script}\nCOMP_WORDS=({line}) COMP_CWD={len(words)}\n_stof\nprintf '%s\\n' \"${{COMPREPLY[@]}}\""
+        command = f"{script}\nCOMP_WORDS=({line}) COMP_CWORD={len(words)}\n_stof\nprintf '%s\\n' \"${{COMPREPLY[@]}}\""
         return subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True).stdout.split()
 
     def test_shells_complete_it(self) -> None:
@@ -145,14 +148,14 @@ class Run(Command):
         graph = self.write_graph()
         common = ["run", graph, "--weights", "w.safetensors"]
         self.assert_fails(1, "cannot open none.json", "run", "none.json")
-        self.assert_fails(1, "weights: 'w' is missing", "run", graph, "--input", "x=x.npy")
-        self.assert_fails(1, "input 'x' is not bound", *common, "--dim", "rows=5")
+        self.assert_fails(1, "the graph has weights, such as 'w': --weights", "run", graph, "--input", "x=x.npy")
+        self.assert_fails(1, "input 'x' float16[rows, 8] is missing: --input x=FILE.npy", *common)
         self.assert_fails(1, "--input 'x' is not NAME=VALUE", *common, "--input", "x")
         self.assert_fails(1, "--input x is given twice", *common, "--input", "x=x.npy", "--input", "x=x.npy")
         self.assert_fails(1, "no input is called 'z'", *common, "--input", "z=x.npy")
         self.assert_fails(1, "no output is called 'z'", *common, "--input", "x=x.npy", "--output", "z=z.npy")
         self.assert_fails(1, "'many' is no integer", *common, "--dim", "rows=many")
-        self.assert_fails(1, "[5, 9]", *common, "--input", "x=bad.npy")
+        self.assert_fails(1, "input 'x': upload: the tensor is float32[5, 9]", *common, "--input", "x=bad.npy")
         self.assert_fails(1, "no dim is called 'row'", *common, "--input", "x=x.npy", "--dim", "row=5")
         self.assert_fails(4, "GPU 0 cannot be used", *common, "--input", "x=x.npy", "--backend", "gpu")
         (self.folder / "broken.json").write_text("{")
@@ -168,6 +171,7 @@ class Tune(Command):
         self.assert_fails(4, "GPU 0 cannot be used", "tune", self.write_graph(), "--quick", "--json")
 
     def test_wrong_command_lines(self) -> None:
+        self.assert_fails(2, "--budget: '0' is no number above 0", "tune", "g.json", "--budget", "0")
         self.assert_fails(2, "--budget", "tune", "g.json", "--budget", "-1")
         self.assert_fails(2, "--budget", "tune", "g.json", "--budget", "soon")
         self.assert_fails(1, "nothing to do", "tune")
@@ -197,6 +201,8 @@ class PlanAndCompile(Command):
         self.assertEqual(plan["inputs"], [{"name": "x", "dtype": "float16", "shape": ["rows", 8]}])
         self.assertEqual([len(plan["weights"]), plan["outputs"][0]["name"]], [1, "y"])
         self.assert_fails(1, "no dim is called 'row'", "plan", graph, "--dim", "row=5")
+        self.assert_fails(1, "--dim rows is given twice", "plan", graph, "--dim", "rows=5", "--dim", "rows=6")
+        self.assert_fails(1, "--device-profile 'h200' goes with --target", "plan", graph, "--device-profile", "h200")
 
     def test_compile_then_plan_from_the_cache(self) -> None:
         graph = self.write_graph()
@@ -236,6 +242,7 @@ class PlanAndCompile(Command):
         self.assertIn("__global__", fields["source"])
         self.assertIn(fields["architecture"], ["sm_80", "sm_90a"])
         self.assert_fails(1, "no entries begin with 'zz'", "cache", "explain", "zz")
+        self.assert_fails(1, "cache: there is no folder none", "cache", "verify", "--cache-dir", "none")
 
         Path(kernel["path"]).write_bytes(Path(kernel["path"]).read_bytes()[:-1])
         result = self.stof("cache", "verify")
@@ -246,6 +253,7 @@ class PlanAndCompile(Command):
     def test_bad_targets(self) -> None:
         graph = self.write_graph()
         self.assert_fails(1, "sm_70", "compile", graph, "--target", "sm_70")
+        self.assert_fails(1, "target sm_90 leaves out what the kernels", "compile", graph, "--target", "sm_90")
         self.assert_fails(1, "a200", "compile", graph, "--target", "sm_80", "--device-profile", "a200")
         self.assert_fails(4, "GPU 0 cannot be used", "plan", graph, "--backend", "gpu")
 
@@ -340,7 +348,7 @@ class Bench(Command):
         self.assertLess(0, timed["least_ms"])
         self.assertLessEqual(timed["least_ms"], timed["median_ms"])
         self.assertLessEqual(timed["median_ms"], timed["most_ms"])
-        self.assertRegex(self.text("bench", "model", *arguments), r"^vit-base \(1, 5\), float16: \d+\.\d+ ms a run .* of 3\)\nbuilt in ")
+        self.assertRegex(self.text("bench", "model", *arguments), r"^vit-base \(1, 5\), float16, on the CPU by the reference backend: \d+\.\d+ ms a run .* of 3\)\nbuilt in ")
 
     def test_a_model_is_written(self) -> None:
         model = ("model", "vit-base", "--layers", 1, "--seq", 5, "--batch", 2)
@@ -351,6 +359,7 @@ class Bench(Command):
         masked = ("model", "gpt2", "--layers", 1, "--seq", 8, "--mask", "documents(0, 3, 8)", "--output", "gpt2.json")
         self.assert_fails(1, "the mask has data, and --data says", *masked)
         self.text(*masked, "--data", "gpt2.safetensors")
+        self.assert_fails(1, ", which --data FILE.safetensors gives", "plan", "gpt2.json", "--backend", "reference")
         self.assertIn("attention", self.text("plan", "gpt2.json", "--data", "gpt2.safetensors", "--backend", "reference"))
 
     def test_bad_models(self) -> None:

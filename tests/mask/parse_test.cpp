@@ -58,9 +58,15 @@ TEST_CASE("parse: errors say where") {
   CHECK(error("strided(1, 2)") == "mask: column 8: strided(stride) has 2 arguments");
   CHECK(error("documents()") == "mask: column 10: documents(starts…) has 0 arguments");
   CHECK(error("sliding_window(-1, 2)").starts_with("mask: sliding_window: left -1 is not in 0"));
-  CHECK(error("causal && x") ==
-        "expression, column 21: x is not defined; known are batch, head, k_pos, kv_len, q_len, "
-        "q_pos; written out it is \"(k_pos <= q_pos) && x\"");
+  CHECK(
+      error("causl").starts_with("expression, column 1: causl is not defined; known are batch, "));
+  CHECK(error("causl").find("; ready-made are causal, causal_bottom_right, sliding_window, ") !=
+        std::string::npos);
+  CHECK(error("causa(1)").find("; ready-made are causal, ") != std::string::npos);
+  CHECK(error("causal && x")
+            .starts_with("expression, column 21: x is not defined; known are batch, head, k_pos, "
+                         "kv_len, q_len, q_pos; ready-made are causal, "));
+  CHECK(error("causal && x").ends_with("key_padding; written out it is \"(k_pos <= q_pos) && x\""));
 }
 
 }  // namespace

@@ -70,6 +70,11 @@ TEST_CASE("check_template: the first rung that fails is the last, and says why")
   CHECK_FALSE(no_contract.is_passed());
   CHECK(no_contract.rungs.size() == 1);
 
+  std::string misspelt = doubles(kBody);
+  misspelt.replace(misspelt.find("= add("), 6, "= addd(");
+  CHECK(check(misspelt).rungs.back().detail == "pattern: there is no operator 'addd'");
+  CHECK(check(misspelt).rungs.size() == 1);
+
   const TemplateCheck no_render = check(doubles("{{ dim.rows }}"));  // is passed, not baked
   REQUIRE(no_render.rungs.size() == 2);
   CHECK_FALSE(no_render.is_passed());

@@ -200,9 +200,10 @@ void bench_model(const BenchOptions& options) {
             .dump(2));
     return;
   }
-  print(fmt::format("{} ({}, {}), {}: {:.3f} ms a run (least {:.3f}, most {:.3f}, of {})",
-                    model.name, model.size.batch, model.size.sequence, model.dtype, median_ms,
-                    times.front(), times.back(), times.size()));
+  print(fmt::format("{} ({}, {}), {}{}: {:.3f} ms a run (least {:.3f}, most {:.3f}, of {})",
+                    model.name, model.size.batch, model.size.sequence, model.dtype,
+                    engine.backend() == Backend::Gpu ? "" : ", on the CPU by the reference backend",
+                    median_ms, times.front(), times.back(), times.size()));
   print(fmt::format("built in {:.0f} ms, workspace {} bytes", build_ms, plan.workspace_bytes()));
 }
 
@@ -224,6 +225,7 @@ void add_bench(CLI::App& stof) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App* bench = stof.add_subcommand("bench", "Time what runs");
   bench->require_subcommand(1);
+  bench->footer(kBenchExamples);
   CLI::App* app = bench->add_subcommand("model", "A model of full size, with random weights");
   options->model.add_to(*app);
   app->add_option("--weights", options->weights, "Real weights, by name")

@@ -28,6 +28,14 @@ constexpr std::array kKernelFields = {"schema", "source",          "header name"
 constexpr std::array kRenderingFields = {"schema",    "version",      "template", "variables",
                                          "templates", "architecture", "option",   "compiler"};
 
+// What lies there. A folder that was named and is none would pass for an empty cache.
+std::vector<InventoryItem> entries(const CacheOptions& cache) {
+  if (cache.directory && !std::filesystem::is_directory(*cache.directory)) {
+    throw GraphError(fmt::format("cache: there is no folder {}", cache.directory->string()));
+  }
+  return cache::list_entries(cache.path());
+}
+
 std::string field_name(EntryKind kind, std::uint16_t tag) {
   const bool is_kernel = kind == EntryKind::Kernel;
   const std::size_t n = std::size_t{tag} - 1;
@@ -45,7 +53,7 @@ struct CacheCommand {
 
 void list(const CacheCommand& command) {
   nlohmann::ordered_json items = nlohmann::ordered_json::array();
-  for (const InventoryItem& item : cache::list_entries(command.cache.path())) {
+  for (const InventoryItem& item : entries(command.cache)) {
     if (command.is_json) {
       items.push_back({{"kind", cache::name(item.kind)},
                        {"digest", item.digest},
@@ -61,7 +69,7 @@ void list(const CacheCommand& command) {
 }
 
 void verify(const CacheCommand& command) {
-  const std::vector<InventoryItem> items = cache::list_entries(command.cache.path());
+  const std::vector<InventoryItem> items = entries(command.cache);
   std::size_t faults = 0;
   for (const InventoryItem& item : items) {
     if (const std::optional<std::string> fault = cache::entry_fault(item)) {
@@ -77,7 +85,7 @@ void verify(const CacheCommand& command) {
 
 // The one entry whose digest begins like that.
 InventoryItem find(const CacheCommand& command) {
-  std::vector<InventoryItem> items = cache::list_entries(command.cache.path());
+  std::vector<InventoryItem> items = entries(command.cache);
   std::erase_if(
       items, [&](const InventoryItem& item) { return !item.digest.starts_with(command.digest); });
   if (items.size() != 1) {

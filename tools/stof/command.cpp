@@ -45,7 +45,9 @@ DimValues DimOptions::values() const {
     if (result.ec != std::errc() || result.ptr != end) {
       throw GraphError(fmt::format("--dim {}: '{}' is no integer of 64 bits", name, text));
     }
-    values.insert_or_assign(name, value);
+    if (!values.emplace(name, value).second) {
+      throw GraphError(fmt::format("--dim {} is given twice", name));
+    }
   }
   return values;
 }
@@ -67,7 +69,10 @@ Graph GraphOptions::read() const {
   try {
     return Graph::from_json(base::read_file(graph, kMaxGraphBytes), tensors);
   } catch (const GraphError& error) {
-    const std::string text = error.what();  // the system names the file itself
+    std::string text = error.what();  // the system names the file itself
+    if (data.empty() && text.find(": no data ") != std::string::npos) {
+      text += ", which --data FILE.safetensors gives";
+    }
     throw GraphError(text.find(graph) == std::string::npos ? graph + ": " + text : text);
   }
 }
@@ -119,6 +124,9 @@ void EngineChoice::add_kernels_to(CLI::App& app) {
 EngineOptions EngineChoice::options() const {
   static const std::map<std::string, Backend> backends = {
       {"gpu", Backend::Gpu}, {"auto", Backend::Auto}, {"reference", Backend::Reference}};
+  if (!device_profile.empty() && target.empty()) {
+    throw GraphError("--device-profile '" + device_profile + "' goes with --target");
+  }
   EngineOptions options = {.backend = backends.at(backend),
                            .device = device,
                            .target = target,

@@ -54,8 +54,8 @@ std::string script(const CLI::App& stof, const std::string& shell) {
   add_branches(stof, "stof", branches);
   return fmt::format(
       R"({}_stof() {{
-  local word=${{COMP_WORDS[COMP_CWD]}} path=stof words="" i
-  for ((i = 1; i < COMP_CWD; ++i)); do
+  local word=${{COMP_WORDS[COMP_CWORD]}} path=stof words="" i
+  for ((i = 1; i < COMP_CWORD; ++i)); do
     case "$path ${{COMP_WORDS[i]}}" in
     {}) path="$path ${{COMP_WORDS[i]}}" ;;
     esac

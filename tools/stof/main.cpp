@@ -1,7 +1,9 @@
 // The `stof` command: each subcommand is a few calls of the library. README.md has a tour.
 #include <cstdio>
 #include <exception>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "command.hpp"
 
@@ -24,6 +26,12 @@ int report(ExitCode code, std::string_view text) {
   return code;
 }
 
+// What nothing took, which may be why something is missing: "; 'paln' is not known".
+std::string unknown_word(const CLI::App& stof) {
+  const std::vector<std::string> words = stof.remaining(true);
+  return words.empty() ? "" : fmt::format("; '{}' is not known", words.front());
+}
+
 // Runs what the command line asks for; the callbacks of the subcommands work while it is parsed.
 int run(CLI::App& stof, int argc, char** argv) {
   using namespace stof::command;  // NOLINT(google-build-using-namespace)
@@ -32,6 +40,9 @@ int run(CLI::App& stof, int argc, char** argv) {
     return Done;
   } catch (const CLI::Success& help) {
     return stof.exit(help);
+  } catch (const CLI::RequiredError& error) {
+    return report(BadUsage,
+                  fmt::format("{}{}; --help tells more", error.what(), unknown_word(stof)));
   } catch (const CLI::ParseError& error) {
     return report(BadUsage, fmt::format("{}; --help tells more", error.what()));
   } catch (const Failed& failed) {

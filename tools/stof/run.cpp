@@ -83,6 +83,16 @@ void run(const RunOptions& options) {
   for (const auto& [name, path] : inputs) {
     add_dims(plan.input(name), arrays.emplace(name, io::read_npy(path)).first->second, dims);
   }
+  for (const TensorInfo& input : plan.inputs()) {
+    if (!arrays.contains(input.name)) {
+      throw GraphError(fmt::format("input '{}' {}{} is missing: --input {}=FILE.npy", input.name,
+                                   stof::name(input.dtype), input.shape.text(), input.name));
+    }
+  }
+  if (options.weights.empty() && !plan.weights().empty()) {
+    throw GraphError(fmt::format("the graph has weights, such as '{}': --weights FILE.safetensors",
+                                 plan.weights().front().name));
+  }
   const Weights weights = options.weights.empty()
                               ? engine.load_weights(plan, std::span<const NamedTensor>())
                               : engine.load_weights(plan, options.weights);
@@ -90,7 +100,11 @@ void run(const RunOptions& options) {
   Bindings bindings;
   for (auto& [name, array] : arrays) {
     Buffer& buffer = buffers.emplace_back(name, engine.allocate(plan.input(name), dims)).second;
-    buffer.upload(array.view());
+    try {
+      buffer.upload(array.view());
+    } catch (const GraphError& error) {
+      throw GraphError(fmt::format("input '{}': {}", name, error.what()));
+    }
     bindings.emplace(name, buffer.view());
   }
   const std::size_t first_output = buffers.size();

@@ -203,7 +203,12 @@ void add_tune(CLI::App& stof) {
   options->dims.add_to(*app);
   app->add_option("--budget", options->budget_seconds,
                   "Seconds for each graph; 60 by default, 10 with --quick")
-      ->check(CLI::PositiveNumber);
+      ->check([](const std::string& text) -> std::string {
+        double seconds = 0;
+        return CLI::detail::lexical_cast(text, seconds) && seconds > 0
+                   ? ""
+                   : fmt::format("'{}' is no number above 0", text);
+      });
   app->add_flag("--quick", options->is_quick, "Only how operators are fused");
   app->add_option("--import", options->import_path, "Take in records of another machine first")
       ->type_name("FILE.jsonl");
