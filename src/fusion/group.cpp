@@ -72,7 +72,14 @@ std::vector<Group> GroupFinder::groups_at(int op, const std::vector<bool>& is_fr
       if (group == groups.end()) {
         group = groups.insert(group, {.operators = match.operators, .candidates = {}, .chain = {}});
       }
-      group->candidates.push_back({.kernel = &kernel, .match = std::move(match)});
+      // Operands that may change places give a match each.
+      const bool is_known =
+          std::any_of(group->candidates.begin(), group->candidates.end(), [&](const auto& other) {
+            return other.kernel == &kernel && other.match.values == match.values;
+          });
+      if (!is_known) {
+        group->candidates.push_back({.kernel = &kernel, .match = std::move(match)});
+      }
     }
   }
   std::erase_if(groups, [&](const Group& group) { return reads_its_own(group); });

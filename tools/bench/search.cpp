@@ -137,6 +137,7 @@ json measure(const std::filesystem::path& folder, const std::string& name,
 
 }  // namespace
 
+// NOLINTNEXTLINE(bugprone-exception-escape): of memory alone, or a stdout that is closed
 int main(int argc, char** argv) {
   if (argc < 3) {
     for (const auto& [name, make] : cases()) {
