@@ -43,7 +43,7 @@ Built build(const std::filesystem::path& cache, Tuning tuning, Counts& counts,
   options.cache_dir = cache;
   options.tuning = tuning;
   options.tuning_seconds = 20;
-  options.tuning_stop = stop;
+  options.tuning_stop = std::move(stop);
   options.on_event = [&](const Event& event) {
     counts.compiled += event.stage == "compiled" ? 1 : 0;
     counts.tuned += event.stage == "tune" ? 1 : 0;

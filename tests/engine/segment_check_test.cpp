@@ -44,7 +44,9 @@ graph::Ir attention_graph(std::int64_t length) {
   return graph::normalise_but_attention(built.ir());
 }
 
-std::vector<double> whole(const graph::Ir& ir, HostTensors tensors) {
+// Views are of tensors that may be written, which these are not.
+std::vector<double> whole(const graph::Ir& ir, const HostTensors& given) {
+  HostTensors tensors = given;
   stof::reference::Tensors views;
   for (auto& [name, tensor] : tensors) {
     views.emplace(name, tensor.view());

@@ -62,7 +62,7 @@ class Grouper {
       return would_be_acyclic(group.operators);
     });
     STOF_CHECK(largest != groups.end()) << graph::name(at(op).kind);
-    Group group = *std::move(largest);
+    Group group = std::move(*largest);
     place(group);
     for (auto longer = finder_.longer(group, is_free_);
          longer && would_be_acyclic(longer->operators); longer = finder_.longer(group, is_free_)) {

@@ -4,7 +4,6 @@
 
 namespace {
 
-using stof::tune::Budget;
 using stof::tune::End;
 using stof::tune::Outcome;
 using stof::tune::Setting;
