@@ -6,6 +6,7 @@
 #include <set>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "base/hash.hpp"
 #include "graph/normalise.hpp"
