@@ -228,8 +228,11 @@ GpuCode GpuBackend::compile(const graph::Ir& given, bool may_tune) const {
   const graph::Ir& ir = joined.ir;
   std::optional<Tuned> tuned = tune(ir, may_tune);
   const auto start = std::chrono::steady_clock::now();
-  fusion::Lowered lowered = fusion::lower(ir, templates_, profile_, build_layout,
-                                          tuned ? tuned->decisions() : fusion::Decisions());
+  fusion::Decisions decisions = tuned ? tuned->decisions() : fusion::Decisions();
+  if (!decisions.scheme) {
+    decisions.scheme = joined.scheme;  // what lowering would search for once more
+  }
+  fusion::Lowered lowered = fusion::lower(ir, templates_, profile_, build_layout, decisions);
   const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
   report({.stage = "lower",
           .name = ir.name,

@@ -17,8 +17,8 @@
 #include "fusion/group_planner.hpp"
 #include "fusion/match.hpp"
 #include "fusion/memory.hpp"
+#include "fusion/prepare.hpp"
 #include "fusion/propose.hpp"
-#include "fusion/run_time_masks.hpp"
 #include "fusion/view.hpp"
 #include "graph/append.hpp"
 #include "graph/op_info.hpp"
@@ -259,23 +259,25 @@ class Joiner {
   JoinedProducts result_;
 };
 
-// Of the best scheme, and of the copies to outputs, which a joined product cannot write itself.
-double time_us(const Ir& ir, const TemplateLibrary& templates, const base::DeviceProfile& device,
-               MaskArraysByMask& masks) {
-  const Ir prepared = with_kv_lengths(ir);
+// The best scheme, with the copies to outputs, which a joined product cannot write itself. Nothing
+// where some operator fits no template.
+std::optional<Proposal> best_scheme(const Ir& ir, const TemplateLibrary& templates,
+                                    const base::DeviceProfile& device, MaskArraysByMask& masks) {
+  const Ir prepared = prepare(ir, masks);
   const OperatorOrder order = operator_order(prepared);
   const Decisions none;
   GroupPlanner planner(prepared, order, templates, device, masks, none);
-  const std::vector<Proposal> best = propose_schemes(prepared, order, planner, 1);
-  if (best.empty()) {
-    return std::numeric_limits<double>::infinity();
+  std::vector<Proposal> proposals = propose_schemes(prepared, order, planner, 1);
+  if (proposals.empty()) {
+    return std::nullopt;
   }
-  double us = best.front().predicted_us;
+  Proposal best = std::move(proposals.front());
   kernel::Program program;
   for (const int output : Memory(prepared, planner.placement(), program).outputs_to_copy()) {
-    us += predicted_us(planner.plan_output(ir.outputs[static_cast<std::size_t>(output)]));
+    best.predicted_us +=
+        predicted_us(planner.plan_output(prepared.outputs[static_cast<std::size_t>(output)]));
   }
-  return us;
+  return best;
 }
 
 // What is equal for families that are alike: x, and the rows of each weight.
@@ -315,9 +317,22 @@ JoinedProducts join_products_if_faster(const Ir& ir, const TemplateLibrary& temp
   for (const Family& family : families) {
     kinds.insert(kind_of(ir, family));
   }
+  if (kinds.empty()) {
+    return best;
+  }
   MaskArraysByMask masks(build_layout);
-  const auto us_of = [&](const Ir& of) { return time_us(of, templates, device, masks); };
-  double least = kinds.empty() ? 0 : us_of(ir);
+  double least = std::numeric_limits<double>::infinity();
+  const auto take_if_faster = [&](JoinedProducts other) {
+    std::optional<Proposal> proposal = best_scheme(other.ir, templates, device, masks);
+    if (!proposal || proposal->predicted_us >= least) {
+      return false;
+    }
+    least = proposal->predicted_us;
+    best = std::move(other);
+    best.scheme = std::move(proposal->scheme);
+    return true;
+  };
+  take_if_faster(best);
   std::set<std::string> taken;
   for (const std::string& kind : kinds) {
     std::vector<Family> joined;
@@ -326,10 +341,7 @@ JoinedProducts join_products_if_faster(const Ir& ir, const TemplateLibrary& temp
                    const std::string of = kind_of(ir, family);
                    return of == kind || taken.contains(of);
                  });
-    JoinedProducts other = Joiner(ir, joined).run();
-    if (const double us = us_of(other.ir); us < least) {
-      least = us;
-      best = std::move(other);
+    if (take_if_faster(Joiner(ir, joined).run())) {
       taken.insert(kind);
     }
   }

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/device_profile.hpp"
 #include "fusion/mask_arrays.hpp"
+#include "fusion/scheme.hpp"
 #include "fusion/template_library.hpp"
 #include "graph/ir.hpp"
 
@@ -30,6 +32,7 @@ std::vector<JoinedWeight> joinable_weights(const graph::Ir& ir);
 struct JoinedProducts {
   graph::Ir ir;                       // weights that are joined stand behind those of the graph
   std::vector<JoinedWeight> weights;  // what they are made of, in their order
+  std::optional<Scheme> scheme = {};  // the best of `ir`, where it was looked for
 };
 
 // Joins all products that can be.

@@ -214,6 +214,10 @@ TEST_CASE("only where it should be faster") {
     const graph::Ir ir = graph::normalise_but_attention(graph.ir());
     const JoinedProducts result = joined(ir);
     CHECK(total_us(result.ir) <= total_us(ir) * (1 + 1e-12));
+    if (result.scheme) {  // lowering finds the same one
+      CHECK(lower(result.ir, shipped_templates(), base::shipped_profile("h200")).scheme ==
+            *result.scheme);
+    }
   }
   const graph::Ir small =
       graph::normalise_but_attention(models::bert({.num_hidden_layers = 2}, {}).ir());
@@ -235,4 +239,15 @@ TEST_CASE("only where it should be faster") {
     large.output(std::string("y") + name, large.add(large.linear(x, w), r));
   }
   CHECK(joined(graph::normalise_but_attention(large.ir())).weights.empty());
+}
+
+TEST_CASE("what is joined is planned as it is lowered, over residue classes too") {
+  const graph::Ir ir = graph::normalise_but_attention(
+      models::bert({.num_hidden_layers = 1, .max_position_embeddings = 4096},
+                   {.sequence = 4096, .mask = dilated(128, 128, 2)})
+          .ir());
+  const base::DeviceProfile& h200 = base::shipped_profile("h200");
+  const JoinedProducts joined = join_products_if_faster(ir, shipped_templates(), h200);
+  REQUIRE(joined.scheme.has_value());
+  CHECK(lower(joined.ir, shipped_templates(), h200).scheme == *joined.scheme);
 }
