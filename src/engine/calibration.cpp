@@ -157,13 +157,9 @@ std::optional<DeviceProfile> find_calibration(cache::TuningStore& store,
       // All but the rates is what the driver says now.
       DeviceProfile result = device;
       result.rates_source = std::move(profile.rates_source);
-      result.dram_gbps = profile.dram_gbps;
-      result.l2_gbps = profile.l2_gbps;
-      result.tensor_tflops = profile.tensor_tflops;
-      result.mma_sync_tflops = profile.mma_sync_tflops;
-      result.fma_tflops = profile.fma_tflops;
-      result.kernel_step_us = profile.kernel_step_us;
-      result.programmatic_step_us = profile.programmatic_step_us;
+      for (const tune::FittedRate& rate : tune::kFittedRates) {
+        result.*rate.member = profile.*rate.member;
+      }
       return result;
     } catch (const GraphError&) {
       continue;  // a record that anybody may have written

@@ -245,8 +245,9 @@ Tuned Tuner::tune(const graph::Ir& ir, const TuningRequest& request) const {
 // Alone a kernel finds nothing in the L2 and has the power of the GPU for itself. So each setting
 // that the search changed has to hold its ground: the plan without it must not be faster.
 void Tuner::check_whole(const graph::Ir& ir, const TrialRunner& runner, Tuned& tuned) const {
+  const fusion::BuildLayout build_layout = fusion::remembering(tools_.build_layout);
   const auto lower = [&](const fusion::Decisions& decisions) {
-    return fusion::lower(ir, *tools_.templates, *tools_.profile, tools_.build_layout, decisions);
+    return fusion::lower(ir, *tools_.templates, *tools_.profile, build_layout, decisions);
   };
   std::vector<fusion::Lowered> plans = {lower({}), lower(tuned.decisions())};
   std::vector<TunedSegment*> changed;

@@ -1,6 +1,5 @@
 #include "tune/fit_rates.hpp"
 
-#include <array>
 #include <cmath>
 
 #include "base/check.hpp"
@@ -10,11 +9,6 @@ namespace stof::tune {
 namespace {
 
 using base::DeviceProfile;
-
-constexpr std::array kRates = {&DeviceProfile::dram_gbps,           &DeviceProfile::l2_gbps,
-                               &DeviceProfile::tensor_tflops,       &DeviceProfile::mma_sync_tflops,
-                               &DeviceProfile::fma_tflops,          &DeviceProfile::kernel_step_us,
-                               &DeviceProfile::programmatic_step_us};
 
 double mean_error(const DeviceProfile& profile, std::span<const TimedKernel> kernels) {
   double sum = 0;
@@ -40,7 +34,7 @@ FittedRates fit_rates(const DeviceProfile& start, std::span<const TimedKernel> k
     bool is_better = true;
     while (is_better) {
       is_better = false;
-      for (const auto rate : kRates) {
+      for (const auto& [name, rate] : kFittedRates) {
         for (const double sign : {1.0, -1.0}) {
           DeviceProfile moved = fitted.profile;
           moved.*rate *= std::exp(sign * step);

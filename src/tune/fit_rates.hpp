@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <functional>
 #include <span>
 #include <string>
@@ -23,9 +24,24 @@ struct FittedRates {
   double error_after = 0;
 };
 
+// The rates that the cost model reads, which are those that are fitted.
+struct FittedRate {
+  const char* name;
+  double base::DeviceProfile::*member;
+};
+inline constexpr auto kFittedRates = std::to_array<FittedRate>({
+    {"dram_gbps", &base::DeviceProfile::dram_gbps},
+    {"l2_gbps", &base::DeviceProfile::l2_gbps},
+    {"tensor_tflops", &base::DeviceProfile::tensor_tflops},
+    {"mma_sync_tflops", &base::DeviceProfile::mma_sync_tflops},
+    {"fma_tflops", &base::DeviceProfile::fma_tflops},
+    {"kernel_step_us", &base::DeviceProfile::kernel_step_us},
+    {"programmatic_step_us", &base::DeviceProfile::programmatic_step_us},
+});
+
 inline constexpr double kMostFit = 4;  // times as much, or as little, as a rate was
 
-// The rates of `start` that the cost model reads, moved by at most kMostFit so that it comes
+// kFittedRates of `start`, moved by at most kMostFit so that it comes
 // nearest to the times: a descent along one rate after the other, on a logarithmic scale, with
 // steps that halve. A rate that no kernel depends on stays. Deterministic. Throws InternalError for
 // a time that is not above 0.

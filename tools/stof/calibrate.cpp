@@ -5,6 +5,7 @@
 
 #include "command.hpp"
 #include "engine/gpu_backend.hpp"
+#include "tune/fit_rates.hpp"
 
 namespace stof::command {
 
@@ -22,24 +23,9 @@ struct CalibrateOptions {
   bool is_json = false;
 };
 
-struct Rate {
-  const char* name;
-  double base::DeviceProfile::*member;
-};
-
-constexpr std::array kRates = {
-    Rate{"dram_gbps", &base::DeviceProfile::dram_gbps},
-    Rate{"l2_gbps", &base::DeviceProfile::l2_gbps},
-    Rate{"tensor_tflops", &base::DeviceProfile::tensor_tflops},
-    Rate{"mma_sync_tflops", &base::DeviceProfile::mma_sync_tflops},
-    Rate{"fma_tflops", &base::DeviceProfile::fma_tflops},
-    Rate{"kernel_step_us", &base::DeviceProfile::kernel_step_us},
-    Rate{"programmatic_step_us", &base::DeviceProfile::programmatic_step_us},
-};
-
 nlohmann::ordered_json to_json(const engine::Calibration& calibration) {
   nlohmann::ordered_json rates, kernels = nlohmann::ordered_json::array();
-  for (const Rate& rate : kRates) {
+  for (const tune::FittedRate& rate : tune::kFittedRates) {
     rates[rate.name] = {{"before", calibration.before.*rate.member},
                         {"after", calibration.after.*rate.member}};
   }
@@ -71,7 +57,7 @@ void calibrate(const CalibrateOptions& options) {
                   calibration.after.name, calibration.kernels.size(), calibration.seconds,
                   100 * calibration.error_before, 100 * calibration.error_after));
   print(fmt::format("{:<22} {:>10} {:>10}", "rate", "before", "after"));
-  for (const Rate& rate : kRates) {
+  for (const tune::FittedRate& rate : tune::kFittedRates) {
     print(fmt::format("{:<22} {:>10.4g} {:>10.4g}", rate.name, calibration.before.*rate.member,
                       calibration.after.*rate.member));
   }
