@@ -1,11 +1,8 @@
 // stof model and stof bench: models of full size as graphs, and how fast they run.
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <deque>
 #include <memory>
-#include <random>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -15,6 +12,7 @@
 #include "base/files.hpp"
 #include "command.hpp"
 #include "cuda/stream.hpp"
+#include "engine/segment_check.hpp"
 #include "io/safetensors_writer.hpp"
 #include "mask/parse.hpp"
 #include "models/zoo.hpp"
@@ -28,8 +26,8 @@ constexpr const char* kBenchExamples = R"(Examples:
   stof bench model llama-7b --layers 4 --seq 2048 --dtype bfloat16 --json
   stof bench model vit-base --batch 16 --seq 197
 
-Weights are random, of the model's own size; `--weights` takes real ones, by their names in Hugging
-Face. Times are of single runs, one after the other, by events on a GPU.)";
+Weights and inputs are random; `--weights` takes real weights, by their names in Hugging Face. Times
+are of single runs, one after the other, by events on a GPU.)";
 
 constexpr const char* kModelExamples = R"(Examples:
   stof model bert-base --batch 8 --seq 512 --output bert.json
@@ -107,35 +105,6 @@ double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-// Normal values, a million that are repeated: about 1 for gains, small for all else.
-HostTensor random_weight(const TensorInfo& info) {
-  constexpr double kSpread = 0.02;
-  constexpr std::int64_t kDistinct = std::int64_t{1} << 20;
-  HostTensor tensor(info.dtype, info.shape.sizes());
-  const std::int64_t distinct = std::min(tensor.element_count(), kDistinct);
-  const bool is_gain = tensor.shape().size() == 1 && !info.name.ends_with("bias");
-  std::mt19937_64 random(1);  // NOLINT(cert-msc51-cpp): the same on each run
-  std::normal_distribution<double> normal(is_gain ? 1 : 0, kSpread);
-  for (std::int64_t i = 0; i < distinct; ++i) {
-    tensor.set(i, normal(random));
-  }
-  const std::span<std::byte> bytes = tensor.bytes();
-  const std::size_t period = static_cast<std::size_t>(distinct * size_bytes(info.dtype));
-  for (std::size_t done = period; done < bytes.size(); done += period) {
-    std::memcpy(bytes.data() + done, bytes.data(), std::min(period, bytes.size() - done));
-  }
-  return tensor;
-}
-
-Weights random_weights(const Engine& engine, const Plan& plan) {
-  std::deque<HostTensor> tensors;
-  std::vector<NamedTensor> named;
-  for (const TensorInfo& info : plan.weights()) {
-    named.push_back({info.name, tensors.emplace_back(random_weight(info)).view()});
-  }
-  return engine.load_weights(plan, named);
-}
-
 // Milliseconds of each run, the first ones left out.
 std::vector<double> time_runs(Execution& execution, Backend backend, int runs) {
   constexpr int kWarmUps = 3;
@@ -170,7 +139,12 @@ void bench_model(const BenchOptions& options) {
   const Clock::time_point start = Clock::now();
   const Plan plan = engine.build(graph);
   const double build_ms = milliseconds_since(start);
-  const Weights weights = options.weights.empty() ? random_weights(engine, plan)
+  engine::HostTensors tensors = engine::random_tensors(graph.ir());
+  std::vector<NamedTensor> named;
+  for (const TensorInfo& info : plan.weights()) {
+    named.push_back({info.name, tensors.at(info.name).view()});
+  }
+  const Weights weights = options.weights.empty() ? engine.load_weights(plan, named)
                                                   : engine.load_weights(plan, options.weights);
   std::deque<Buffer> buffers;
   Bindings bindings;
@@ -178,6 +152,9 @@ void bench_model(const BenchOptions& options) {
     for (const TensorInfo& info : *infos) {
       bindings.emplace(info.name, buffers.emplace_back(engine.allocate(info)).view());
     }
+  }
+  for (std::size_t i = 0; i < plan.inputs().size(); ++i) {
+    buffers[i].upload(tensors.at(plan.inputs()[i].name).view());
   }
   Execution execution = plan.bind(weights, bindings);
   std::vector<double> times = time_runs(execution, engine.backend(), options.runs);
