@@ -22,38 +22,35 @@ struct Request {
   std::int64_t layers(std::int64_t all) const { return size.layers == 0 ? all : size.layers; }
 };
 
+// What the options of every model for sequences have.
+template <typename Options>
+Options options_of(const Request& request) {
+  return {.batch = request.size.batch,
+          .sequence = request.size.sequence,
+          .dtype = request.dtype,
+          .mask = request.mask};
+}
+
 stof::Graph make(BertConfig config, const Request& request) {
   config.num_hidden_layers = request.layers(config.num_hidden_layers);
   config.max_position_embeddings = std::max(config.max_position_embeddings, request.size.sequence);
-  return bert(config, {.batch = request.size.batch,
-                       .sequence = request.size.sequence,
-                       .dtype = request.dtype,
-                       .mask = request.mask});
+  return bert(config, options_of<BertOptions>(request));
 }
 
 stof::Graph make(Gpt2Config config, const Request& request) {
   config.n_layer = request.layers(config.n_layer);
   config.n_positions = std::max(config.n_positions, request.size.sequence);
-  return gpt2(config, {.batch = request.size.batch,
-                       .sequence = request.size.sequence,
-                       .dtype = request.dtype,
-                       .mask = request.mask});
+  return gpt2(config, options_of<Gpt2Options>(request));
 }
 
 stof::Graph make(LlamaConfig config, const Request& request) {
   config.num_hidden_layers = request.layers(config.num_hidden_layers);
-  return llama(config, {.batch = request.size.batch,
-                        .sequence = request.size.sequence,
-                        .dtype = request.dtype,
-                        .mask = request.mask});
+  return llama(config, options_of<LlamaOptions>(request));
 }
 
 stof::Graph make(T5Config config, const Request& request) {
   config.num_layers = request.layers(config.num_layers);
-  return t5_encoder(config, {.batch = request.size.batch,
-                             .sequence = request.size.sequence,
-                             .dtype = request.dtype,
-                             .mask = request.mask});
+  return t5_encoder(config, options_of<T5Options>(request));
 }
 
 stof::Graph make(VitConfig config, const Request& request) {

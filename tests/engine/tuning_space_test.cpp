@@ -9,10 +9,8 @@
 #include <fmt/format.h>
 
 #include "base/hash.hpp"
-#include "graph/normalise.hpp"
+#include "fusion/lowering_testing.hpp"
 #include "mask/layout.hpp"
-#include "models/bert.hpp"
-#include "render/template_store.hpp"
 
 namespace {
 
@@ -26,12 +24,6 @@ using stof::tune::Trials;
 namespace fusion = stof::fusion;
 namespace graph = stof::graph;
 
-const fusion::TemplateLibrary& templates() {
-  static const fusion::TemplateLibrary library =
-      fusion::read_templates(stof::render::TemplateStore::open({}).texts());
-  return library;
-}
-
 const stof::base::DeviceProfile& h200() {
   return stof::base::shipped_profile("h200");
 }
@@ -42,7 +34,8 @@ graph::Ir two_layers() {
 }
 
 TuningSpace make_space(const graph::Ir& ir) {
-  return {ir, templates(), h200(), [](const stof::Mask& mask, const stof::mask::Extent& extent) {
+  return {ir, stof::testing::shipped_templates(), h200(),
+          [](const stof::Mask& mask, const stof::mask::Extent& extent) {
             return stof::mask::build_layout(mask, extent);
           }};
 }
@@ -68,7 +61,7 @@ TEST_CASE("the problems of equal layers are one, and what runs without a search 
   const graph::Ir ir = two_layers();
   TuningSpace tuning = make_space(ir);
   const stof::tune::Space space = tuning.space();
-  const fusion::Lowered plain = fusion::lower(ir, templates(), h200());
+  const fusion::Lowered plain = fusion::lower(ir, stof::testing::shipped_templates(), h200());
   CHECK(space.proposals.front() == plain.scheme);
   std::map<std::string, fusion::Option> running;
   for (std::size_t i = 0; i < plain.origins.size(); ++i) {
@@ -120,7 +113,8 @@ TEST_CASE("both stages on a real graph: not slower than the model's choice, and 
         decision.part.problem,
         fusion::Setting{.kernel = decision.setting.kernel, .config = decision.setting.config});
   }
-  const fusion::Lowered lowered = fusion::lower(ir, templates(), h200(), {}, decisions);
+  const fusion::Lowered lowered =
+      fusion::lower(ir, stof::testing::shipped_templates(), h200(), {}, decisions);
   CHECK(lowered.scheme == result.scheme);
   std::size_t decided = 0;
   for (const fusion::LaunchOrigin& origin : lowered.origins) {

@@ -9,6 +9,7 @@
 
 #include "base/device_profile.hpp"
 #include "engine/operator_cases.hpp"
+#include "fusion/lowering_testing.hpp"
 #include "graph/normalise.hpp"
 #include "render/template_store.hpp"
 #include "stof/stof.hpp"
@@ -17,14 +18,8 @@ using namespace stof;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-const fusion::TemplateLibrary& templates() {
-  static const fusion::TemplateLibrary library =
-      fusion::read_templates(render::TemplateStore::open({}).texts());
-  return library;
-}
-
 fusion::Lowered lowered(const Graph& graph) {
-  return fusion::lower(graph::normalise_but_attention(graph.ir()), templates(),
+  return fusion::lower(graph::normalise_but_attention(graph.ir()), testing::shipped_templates(),
                        base::shipped_profile("h200"));
 }
 
@@ -68,7 +63,7 @@ TEST_CASE("an epilogue reads nothing that its own kernel makes") {
 }
 
 TEST_CASE("templates with an epilogue and without one have one pattern") {
-  fusion::TemplateLibrary both = templates();
+  fusion::TemplateLibrary both = testing::shipped_templates();
   const auto norm = std::find_if(both.begin(), both.end(), [](const fusion::KernelTemplate& one) {
     return one.contract.name == "rms_norm";
   });

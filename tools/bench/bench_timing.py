@@ -109,6 +109,22 @@ def relative_error(result: torch.Tensor, expected: torch.Tensor) -> float:
     return error if math.isfinite(error) else math.inf
 
 
+class FirstCalls:
+    """Seconds of the first call of each contender, with compilation, and its peak memory."""
+
+    def __init__(self):
+        self.seconds, self.peak_mib = {}, {}
+
+    def timed(self, name: str, run: Callable) -> Callable:
+        torch.cuda.reset_peak_memory_stats()
+        start = time.perf_counter()
+        run()
+        torch.cuda.synchronize()
+        self.seconds[name] = round(time.perf_counter() - start, 2)
+        self.peak_mib[name] = torch.cuda.max_memory_allocated() >> 20
+        return run
+
+
 @dataclass
 class Problem:
     """A case with its tensors."""
@@ -120,6 +136,7 @@ class Problem:
     sampled: Callable[[torch.Tensor], torch.Tensor]  # some rows of an output …
     expected: torch.Tensor  # … and what they are in float64
     weights: dict[str, torch.Tensor] = field(default_factory=dict)  # on the host, by name; the plan takes those that it has
+    first_calls: FirstCalls | None = None  # of peers that take long to compile
 
 
 class CaseRun:
@@ -189,7 +206,7 @@ class CaseRun:
         return [tensor.numel() * tensor.element_size() for tensor in tensors] + [self.plan.workspace_bytes()]
 
     def measure_layout(self) -> None:
-        first = getattr(self.problem, "first", None)
+        first = self.problem.first_calls
         if first:
             self.details |= {"peer_first_s": first.seconds, "peer_memory_mib": first.peak_mib}
         layout_ms = self.plan.layout_ms() if self.plan else None
