@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -222,6 +223,11 @@ class Graph {
   // Throws GraphError that names the place in the JSON, such as /operators/3/inputs/0, what is
   // wrong there and what was expected.
   static Graph from_json(std::string_view json, const std::map<std::string, HostTensor>& data = {});
+  // The same as files: JSON, and the data of masks and tables as safetensors, where there is any.
+  // Each is replaced whole or not at all. Throws GraphError: data and no file for it, a file that
+  // cannot be written or read, and what from_json throws, after the name of the file.
+  void save(const std::filesystem::path& json, const std::filesystem::path& data = {}) const;
+  static Graph load(const std::filesystem::path& json, const std::filesystem::path& data = {});
 
   std::string dump() const;  // one line an operator, for people
   // 32 hexadecimal digits, the same for graphs that differ only in names and in the order of

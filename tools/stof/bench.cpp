@@ -9,11 +9,9 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "base/files.hpp"
 #include "command.hpp"
 #include "cuda/stream.hpp"
 #include "engine/segment_check.hpp"
-#include "io/safetensors_writer.hpp"
 #include "mask/parse.hpp"
 #include "models/zoo.hpp"
 
@@ -73,22 +71,16 @@ struct ModelOptions {
 };
 
 void write_model(const ModelOptions& options) {
-  Graph::Saved saved = options.model.graph().to_json();
-  if (!saved.data.empty() && options.data.empty()) {
-    throw GraphError("model: the mask has data, and --data says in which file to write it");
+  const Graph graph = options.model.graph();
+  if (!options.output.empty()) {
+    graph.save(options.output, options.data);
+    return;
   }
+  const Graph::Saved saved = graph.to_json();
   if (!saved.data.empty()) {
-    std::vector<NamedTensor> tensors;
-    for (auto& [digest, tensor] : saved.data) {
-      tensors.push_back({digest, tensor.view()});
-    }
-    io::write_safetensors(options.data, tensors);
+    throw GraphError("model: the mask has data, and --output and --data say where both go");
   }
-  if (options.output.empty()) {
-    print(saved.json);
-  } else {
-    base::write_file_atomically(options.output, saved.json);
-  }
+  print(saved.json);
 }
 
 struct BenchOptions {
@@ -139,13 +131,9 @@ void bench_model(const BenchOptions& options) {
   const Clock::time_point start = Clock::now();
   const Plan plan = engine.build(graph);
   const double build_ms = milliseconds_since(start);
-  engine::HostTensors tensors = engine::random_tensors(graph.ir());
-  std::vector<NamedTensor> named;
-  for (const TensorInfo& info : plan.weights()) {
-    named.push_back({info.name, tensors.at(info.name).view()});
-  }
-  const Weights weights = options.weights.empty() ? engine.load_weights(plan, named)
+  const Weights weights = options.weights.empty() ? engine.random_weights(plan)
                                                   : engine.load_weights(plan, options.weights);
+  engine::HostTensors tensors = engine::random_tensors(graph.ir());
   std::deque<Buffer> buffers;
   Bindings bindings;
   for (const auto* infos : {&plan.inputs(), &plan.outputs()}) {

@@ -6,16 +6,8 @@
 #include <utility>
 
 #include "base/environment.hpp"
-#include "base/files.hpp"
-#include "io/safetensors.hpp"
 
 namespace stof::command {
-
-namespace {
-
-constexpr std::size_t kMaxGraphBytes = std::size_t{256} << 20;
-
-}  // namespace
 
 void print(std::string_view text) {
   fmt::print("{}{}", text, text.ends_with('\n') ? "" : "\n");
@@ -53,27 +45,20 @@ DimValues DimOptions::values() const {
 }
 
 void GraphOptions::add_to(CLI::App& app) {
-  app.add_option("GRAPH", graph, "The graph: what Graph::to_json wrote")->required();
+  app.add_option("GRAPH", graph, "The graph: what Graph::save wrote")->required();
   app.add_option("--data", data, "The data of its masks and tables, where it has any")
       ->type_name("FILE.safetensors");
 }
 
 Graph GraphOptions::read() const {
-  std::map<std::string, HostTensor> tensors;
-  if (!data.empty()) {
-    const io::SafetensorsFile file = io::SafetensorsFile::open(data);
-    for (const std::string& name : file.names()) {
-      tensors.emplace(name, HostTensor(file.view(name)));
-    }
-  }
   try {
-    return Graph::from_json(base::read_file(graph, kMaxGraphBytes), tensors);
+    return Graph::load(graph, data);
   } catch (const GraphError& error) {
-    std::string text = error.what();  // the system names the file itself
+    const std::string text = error.what();
     if (data.empty() && text.find(": no data ") != std::string::npos) {
-      text += ", which --data FILE.safetensors gives";
+      throw GraphError(text + ", which --data FILE.safetensors gives");
     }
-    throw GraphError(text.find(graph) == std::string::npos ? graph + ": " + text : text);
+    throw;
   }
 }
 

@@ -196,7 +196,7 @@ void add_tune(CLI::App& stof) {
   auto options = std::make_shared<TuneOptions>();
   CLI::App* app = stof.add_subcommand(
       "tune", "Find the fastest fusion and settings of graphs, timing them on this GPU");
-  app->add_option("GRAPH", options->graphs, "Graphs: what Graph::to_json wrote");
+  app->add_option("GRAPH", options->graphs, "Graphs: what Graph::save wrote");
   app->add_option("--data", options->data,
                   "The data of their masks and tables, where they have any")
       ->type_name("FILE.safetensors");
