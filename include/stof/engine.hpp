@@ -163,6 +163,9 @@ class Engine {
   // GraphError that names a tensor that is missing or has another shape.
   Weights load_weights(const Plan& plan, const std::filesystem::path& file) const;
   Weights load_weights(const Plan& plan, std::span<const NamedTensor> tensors) const;
+  // Normally distributed ones, to try a graph or to time it, the same for the same graph; matrices
+  // [.., n] have a standard deviation of 1 / sqrt(n), others of 1.
+  Weights random_weights(const Plan& plan) const;
 
   // Memory for an input or output, zeroed. A symbolic shape needs its dims.
   Buffer allocate(const TensorInfo& tensor, const DimValues& dims = {}) const;

@@ -344,26 +344,40 @@ double tolerance(DType dtype) {
   }
 }
 
+HostTensor random_tensor(const graph::Ir& ir, int id) {
+  const graph::Value& value = graph::value_at(ir, id);
+  if (!is_floating(value.dtype)) {
+    return integers_for(ir, id);
+  }
+  const bool is_matrix = value.role == graph::ValueRole::Weight && value.shape.rank() >= 2;
+  const float scale = is_matrix ? 1 / std::sqrt(static_cast<float>(last_extent(value))) : 1.0F;
+  const std::size_t start = 131071 * static_cast<std::size_t>(id);
+  return normal_tensor(value.dtype, value.shape.sizes({}), start, scale);
+}
+
+// Of the values that `takes` has of this role.
+template <typename Takes>
+HostTensors random_tensors_of(const graph::Ir& ir, Takes takes) {
+  HostTensors tensors;
+  for (int id = 0; id < std::ssize(ir.values); ++id) {
+    const graph::Value& value = graph::value_at(ir, id);
+    if (takes(value.role)) {
+      tensors.emplace(value.name, random_tensor(ir, id));
+    }
+  }
+  return tensors;
+}
+
 }  // namespace
 
 HostTensors random_tensors(const graph::Ir& ir) {
-  HostTensors tensors;
-  std::size_t start = 0;
-  for (std::size_t id = 0; id < ir.values.size(); ++id) {
-    const graph::Value& value = *ir.values[id];
-    if (value.role == graph::ValueRole::Result) {
-      continue;
-    }
-    if (!is_floating(value.dtype)) {
-      tensors.emplace(value.name, integers_for(ir, static_cast<int>(id)));
-      continue;
-    }
-    const bool is_matrix = value.role == graph::ValueRole::Weight && value.shape.rank() >= 2;
-    const float scale = is_matrix ? 1 / std::sqrt(static_cast<float>(last_extent(value))) : 1.0F;
-    tensors.emplace(value.name, normal_tensor(value.dtype, value.shape.sizes({}), start, scale));
-    start += 131071;
-  }
-  return tensors;
+  return random_tensors_of(ir,
+                           [](graph::ValueRole role) { return role != graph::ValueRole::Result; });
+}
+
+HostTensors random_weights(const graph::Ir& ir) {
+  return random_tensors_of(ir,
+                           [](graph::ValueRole role) { return role == graph::ValueRole::Weight; });
 }
 
 std::vector<std::int64_t> checked_rows(std::int64_t count) {

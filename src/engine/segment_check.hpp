@@ -20,6 +20,8 @@ using HostTensors = std::map<std::string, HostTensor>;
 // beyond what the graph says. Throws GraphError for an input of which it is not known what it may
 // hold.
 HostTensors random_tensors(const graph::Ir& ir);
+// The weights among them; the inputs may be of any shape.
+HostTensors random_weights(const graph::Ir& ir);
 
 // Some rows of an output: all axes but the last count rows.
 struct ExpectedRows {

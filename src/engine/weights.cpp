@@ -2,12 +2,14 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "engine/border.hpp"
 #include "engine/data.hpp"
 #include "engine/memory.hpp"
+#include "engine/segment_check.hpp"
 #include "io/safetensors.hpp"
 #include "stof/engine.hpp"
 #include "stof/error.hpp"
@@ -113,6 +115,15 @@ Weights Engine::load_weights(const Plan& plan, std::span<const NamedTensor> tens
     const auto found = by_name.find(name);
     return found == by_name.end() ? nullptr : found->second;
   });
+}
+
+Weights Engine::random_weights(const Plan& plan) const {
+  engine::HostTensors tensors = engine::random_weights(plan.data().graph.ir());
+  std::vector<NamedTensor> named;
+  for (auto& [name, tensor] : tensors) {
+    named.push_back({name, tensor.view()});
+  }
+  return load_weights(plan, named);
 }
 
 }  // namespace stof

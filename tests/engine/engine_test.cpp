@@ -97,6 +97,21 @@ TEST_CASE("weights come out of a safetensors file, and are rounded to the dtype 
   CHECK(y.at(0) == 0.333251953125);  // the float16 next to a third
 }
 
+TEST_CASE("random weights are the same for the same graph") {
+  const stof::Engine engine = reference_engine();
+  const auto result = [&] {
+    const stof::Plan plan = engine.build(Linear().graph);
+    stof::HostTensor x = floats({1, 3}, {1, 2, 3});
+    stof::Buffer y = engine.allocate(plan.output("y"), {{"rows", 1}});
+    plan.bind(engine.random_weights(plan), {{"x", x.view()}, {"y", y}}, {.dims = {{"rows", 1}}})
+        .launch();
+    return y.download_floats();
+  };
+  CHECK(result() == result());
+  CHECK(result()[0] != 0.0F);
+  CHECK(result()[0] != result()[1]);
+}
+
 TEST_CASE("what does not fit is named") {
   const stof::Engine engine = reference_engine();
   const stof::Plan plan = engine.build(Linear().graph);

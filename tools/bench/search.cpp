@@ -53,10 +53,6 @@ double seconds() {
 // The median time of a launch, in microseconds.
 double plan_us(const stof::Engine& engine, const stof::Plan& plan, const stof::Graph& graph) {
   stof::engine::HostTensors tensors = stof::engine::random_tensors(graph.ir());
-  std::vector<stof::NamedTensor> weights;
-  for (const stof::TensorInfo& info : plan.weights()) {
-    weights.push_back({info.name, tensors.at(info.name).view()});
-  }
   std::vector<stof::Buffer> buffers;
   stof::Bindings bindings;
   for (const stof::TensorInfo& info : plan.inputs()) {
@@ -68,7 +64,7 @@ double plan_us(const stof::Engine& engine, const stof::Plan& plan, const stof::G
     buffers.push_back(engine.allocate(info));
     bindings.emplace(info.name, buffers.back());
   }
-  stof::Execution run = plan.bind(engine.load_weights(plan, weights), bindings);
+  stof::Execution run = plan.bind(engine.random_weights(plan), bindings);
   const stof::cuda::Stream stream;
   const stof::cuda::Event start;
   const stof::cuda::Event stop;
