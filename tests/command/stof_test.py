@@ -354,6 +354,8 @@ class Bench(Command):
         model = ("model", "vit-base", "--layers", 1, "--seq", 5, "--batch", 2)
         self.text(*model, "--output", "vit.json")
         self.assertEqual(json.loads(self.text(*model)), json.loads((self.folder / "vit.json").read_text()))
+        image = json.loads(self.text("model", "vit-base", "--layers", 1))
+        self.assertEqual(image["values"][0]["shape"], [1, 3, 224, 224])
         plan = json.loads(self.text("plan", "vit.json", "--backend", "reference", "--json"))
         self.assertEqual(plan["inputs"], [{"name": "pixels", "dtype": "float16", "shape": [2, 3, 32, 32]}])
         masked = ("model", "gpt2", "--layers", 1, "--seq", 8, "--mask", "documents(0, 3, 8)", "--output", "gpt2.json")

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -38,16 +39,18 @@ goes to a file of its own.)";
 // A model by its name and size.
 struct ModelChoice {
   std::string name;
-  models::Size size;
+  std::int64_t batch = 1;
+  std::optional<std::int64_t> sequence;
+  std::int64_t layers = 0;
   std::string mask_text;
   std::string dtype = "float16";
 
   void add_to(CLI::App& app) {
     app.add_option("MODEL", name, fmt::format("One of {}", fmt::join(models::kNames, ", ")))
         ->required();
-    app.add_option("--batch", size.batch, "Sequences")->capture_default_str();
-    app.add_option("--seq", size.sequence, "Tokens of each")->capture_default_str();
-    app.add_option("--layers", size.layers, "Of the model; 0: all")->capture_default_str();
+    app.add_option("--batch", batch, "Sequences")->capture_default_str();
+    app.add_option("--seq", sequence, "Tokens of each; else 128, and 197 of ViT");
+    app.add_option("--layers", layers, "Of the model; 0: all")->capture_default_str();
     app.add_option("--mask", mask_text, "Of every attention, as `stof mask` takes it")
         ->type_name("MASK");
     app.add_option("--dtype", dtype, "Of weights and values")->capture_default_str();
@@ -55,12 +58,19 @@ struct ModelChoice {
 
   Mask mask() const { return mask_text.empty() ? Mask() : mask::parse_mask(mask_text); }
 
+  models::Size size() const {
+    constexpr std::int64_t kTokens = 128, kTokensOfImage = 197;  // of 224 x 224
+    return {.batch = batch,
+            .sequence = sequence.value_or(name == "vit-base" ? kTokensOfImage : kTokens),
+            .layers = layers};
+  }
+
   Graph graph() const {
     const std::optional<DType> type = dtype_from_name(dtype);
     if (!type || !is_floating(*type)) {
       throw GraphError(fmt::format("--dtype '{}' is no float type", dtype));
     }
-    return models::by_name(name, size, *type, mask());
+    return models::by_name(name, size(), *type, mask());
   }
 };
 
@@ -151,8 +161,8 @@ void bench_model(const BenchOptions& options) {
   if (options.is_json) {
     print(
         nlohmann::ordered_json({{"model", model.name},
-                                {"batch", model.size.batch},
-                                {"sequence", model.size.sequence},
+                                {"batch", model.batch},
+                                {"sequence", model.size().sequence},
                                 {"dtype", model.dtype},
                                 {"mask", model.mask().text()},
                                 {"backend", engine.backend() == Backend::Gpu ? "gpu" : "reference"},
@@ -166,7 +176,7 @@ void bench_model(const BenchOptions& options) {
     return;
   }
   print(fmt::format("{} ({}, {}), {}{}: {:.3f} ms a run (least {:.3f}, most {:.3f}, of {})",
-                    model.name, model.size.batch, model.size.sequence, model.dtype,
+                    model.name, model.batch, model.size().sequence, model.dtype,
                     engine.backend() == Backend::Gpu ? "" : ", on the CPU by the reference backend",
                     median_ms, times.front(), times.back(), times.size()));
   print(fmt::format("built in {:.0f} ms, workspace {} bytes", build_ms, plan.workspace_bytes()));
