@@ -5,7 +5,7 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ["README.md", "CONTRIBUTING.md", "src/README.md", "templates/README.md"]
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", "examples/README.md", "src/README.md", "templates/README.md"]
 
 
 class Readme(unittest.TestCase):
