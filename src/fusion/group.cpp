@@ -112,11 +112,12 @@ std::optional<Group> GroupFinder::longer(const Group& group,
   return reads_its_own(result) ? std::nullopt : std::optional(std::move(result));
 }
 
-std::optional<Group> GroupFinder::group_of(std::span<const int> operators) const {
+std::vector<Group> GroupFinder::groups_of(std::span<const int> operators) const {
   std::vector<bool> is_free(ir_.operators.size(), false);
   for (const int op : operators) {
     is_free[static_cast<std::size_t>(op)] = true;
   }
+  std::vector<Group> groups;
   for (const int op : operators) {
     for (Group& group : groups_at(op, is_free)) {
       std::optional<Group> all = std::move(group);
@@ -124,11 +125,11 @@ std::optional<Group> GroupFinder::group_of(std::span<const int> operators) const
         all = longer(*all, is_free);
       }
       if (all) {
-        return all;
+        groups.push_back(*std::move(all));
       }
     }
   }
-  return std::nullopt;
+  return groups;
 }
 
 // The value that an elementwise operator is about: its first operand that has the full shape.

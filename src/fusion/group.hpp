@@ -43,9 +43,9 @@ class GroupFinder {
   // The group with one more operator in the chain; nothing where none fits there that is free.
   std::optional<Group> longer(const Group& group, const std::vector<bool>& is_free) const;
 
-  // The group of just these operators, as many of them as can be in the pattern; nothing where no
-  // template takes them together.
-  std::optional<Group> group_of(std::span<const int> operators) const;
+  // The groups of just these operators: those with the most of them in the pattern first. None
+  // where no template takes them together.
+  std::vector<Group> groups_of(std::span<const int> operators) const;
 
   // The most operators that a group can have which are not elementwise.
   int most_in_pattern() const { return most_in_pattern_; }

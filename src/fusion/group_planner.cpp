@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -74,6 +75,23 @@ std::optional<double> GroupPlanner::predict(const Group& group) {
   is_draft_ = false;
   placement_.forget_copies(roots);
   return launches ? std::optional(predicted_us(*launches)) : std::nullopt;
+}
+
+std::optional<Group> GroupPlanner::best_group(std::span<const int> operators) {
+  std::vector<Group> groups = finder_.groups_of(operators);
+  if (groups.empty()) {
+    return std::nullopt;
+  }
+  std::size_t best = 0;
+  double best_us = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; groups.size() > 1 && i < groups.size(); ++i) {
+    const double us = predict(groups[i]).value_or(best_us);
+    if (us < best_us) {
+      best = i;
+      best_us = us;
+    }
+  }
+  return std::move(groups[best]);
 }
 
 std::vector<PlannedLaunch> GroupPlanner::plan_output(const graph::Output& output) {

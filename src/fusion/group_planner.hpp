@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,11 @@ class GroupPlanner {
   // As plan(), but with nothing decided, and the copies are forgotten again: what the launches
   // should take, in microseconds.
   std::optional<double> predict(const Group& group);
+
+  // Of the groups of just these operators the fastest, by predict(); the first where no template
+  // takes any of them; nothing where there is none. A pattern that does not fit, by its dtypes say,
+  // leaves its operators to others.
+  std::optional<Group> best_group(std::span<const int> operators);
 
   // What makes an output of a value that no kernel writes there: the copies on the way and the last
   // one, whose y is of the root kOutputRoot.

@@ -38,7 +38,7 @@ class Lowerer {
 
   Lowered run(Scheme scheme) {
     const std::vector<Segment> segments = scheme.segments();
-    for (const Group& group : groups_of(scheme, order_, ir_, planner_.finder())) {
+    for (const Group& group : groups_of(scheme, order_, ir_, planner_)) {
       const std::size_t number = lowered_.groups.size();
       std::string misfits;
       auto launches = planner_.plan(group, misfits);

@@ -73,7 +73,7 @@ class Steps {
   void add(const Segment& segment) {
     const auto [known, is_new] = kinds_.emplace(keys_.key(segment), static_cast<int>(us_.size()));
     if (is_new) {
-      const auto group = planner_.finder().group_of(operators_of(order_, segment));
+      const auto group = planner_.best_group(operators_of(order_, segment));
       us_.push_back(group ? planner_.predict(*group).value_or(kNever) : kNever);
     }
     if (us(known->second) < kNever) {

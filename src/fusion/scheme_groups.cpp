@@ -33,14 +33,14 @@ std::string segment_text(const OperatorOrder& order, const Segment& segment, con
 }
 
 std::vector<Group> groups_of(const Scheme& scheme, const OperatorOrder& order, const graph::Ir& ir,
-                             const GroupFinder& finder) {
+                             GroupPlanner& planner) {
   if (scheme.digits().size() != order.size()) {
     throw GraphError(fmt::format("scheme: {} has {} digits, the graph {} has {} operators",
                                  scheme.hex(), scheme.digits().size(), ir.name, order.size()));
   }
   std::vector<Group> groups;
   for (const Segment& segment : scheme.segments()) {
-    std::optional<Group> group = finder.group_of(operators_of(order, segment));
+    std::optional<Group> group = planner.best_group(operators_of(order, segment));
     if (!group) {
       throw GraphError(fmt::format("scheme: no template runs segment {} of {}, {}", groups.size(),
                                    scheme.hex(), segment_text(order, segment, ir)));

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "fusion/group.hpp"
+#include "fusion/group_planner.hpp"
 #include "fusion/scheme.hpp"
 #include "graph/ir.hpp"
 
@@ -18,6 +19,6 @@ std::string segment_text(const OperatorOrder& order, const Segment& segment, con
 // The groups that a scheme says, in its order, which is one in which they can run. Throws
 // GraphError where it is not of as many operators as the order, or no template runs a segment.
 std::vector<Group> groups_of(const Scheme& scheme, const OperatorOrder& order, const graph::Ir& ir,
-                             const GroupFinder& finder);
+                             GroupPlanner& planner);
 
 }  // namespace stof::fusion

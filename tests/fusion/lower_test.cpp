@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "base/device_profile.hpp"
 #include "engine/operator_cases.hpp"
@@ -78,6 +79,42 @@ TEST_CASE("templates with an epilogue and without one have one pattern") {
   CHECK(labels(fusion::lower(graph::normalise_but_attention(graph.ir()), both,
                              base::shipped_profile("h200"))) ==
         std::vector<std::string>{"rms_norm_2", "relu_3"});
+}
+
+TEST_CASE("a pattern that does not fit leaves its operators to other templates") {
+  auto texts = render::TemplateStore::open({}).texts();
+  const auto with_work = [&](int times) {
+    texts["mine/add_silu.jinja"] = fmt::format(R"contract({{#
+{{ "contract": 1, "name": "add_silu", "version": 1, "summary": "y = silu(a + b)",
+  "ports": {{ "a": {{"shape": ["rows", "columns"], "dtype": "T"}}, "b": {{"like": "a"}}, "y": {{"like": "a"}} }},
+  "pattern": ["sum = add(a, b)", "y = silu(sum)"],
+  "dtypes": {{"T": ["float16"]}}, "accumulate": "float32", "constraints": ["dim.columns % 8 == 0"],
+  "resources": {{ "threads": "256", "shared_bytes": "0", "registers": "32" }},
+  "launch": {{ "grid": ["ceil_div(dim.rows * dim.columns, 2048)"], "block": ["256"], "pdl": true,
+              "arguments": ["a", "b", "y", "dim.rows * dim.columns"] }},
+  "cost": {{ "flops": "{} * dim.rows * dim.columns", "bytes": "3 * dim.rows * dim.columns * size.T" }},
+  "deterministic": true, "tests": [{{"rows": 1, "columns": 8}}] }}
+#}})contract",
+                                               times);
+    return fusion::read_templates(texts);
+  };
+  const auto kernels = [](const fusion::TemplateLibrary& library, DType dtype, const Shape& shape,
+                          const Shape& addend) {
+    Graph graph("add_silu");
+    const auto sum = graph.add(graph.input("a", shape, dtype), graph.input("b", addend, dtype));
+    graph.output("y", graph.silu(sum));
+    return fusion::lower(graph::normalise_but_attention(graph.ir()), library,
+                         base::shipped_profile("h200"))
+        .program.kernels;
+  };
+  const std::vector<std::string> mine = {"add_silu"}, shipped = {"elementwise"};
+  const Shape shape = {4096, 1024}, odd = {4096, 1023};
+  const fusion::TemplateLibrary lean = with_work(6);
+  CHECK(kernels(lean, DType::Float16, shape, shape) == mine);
+  CHECK(kernels(lean, DType::Float32, shape, shape) == shipped);  // of dtypes
+  CHECK(kernels(lean, DType::Float16, odd, odd) == shipped);      // of constraints
+  CHECK(kernels(lean, DType::Float16, shape, {1024}) == shipped);
+  CHECK(kernels(with_work(3000), DType::Float16, shape, shape) == shipped);  // it is slower
 }
 
 TEST_CASE("a chain ends where it would read too many tensors for the registers") {

@@ -65,7 +65,7 @@ std::vector<double> all_times(const graph::Ir& ir) {
     const auto [found, is_new] = known.emplace(std::pair(segment.begin, segment.end),
                                                std::numeric_limits<double>::infinity());
     if (is_new) {
-      if (const auto group = planner.finder().group_of(operators_of(order, segment))) {
+      if (const auto group = planner.best_group(operators_of(order, segment))) {
         found->second = planner.predict(*group).value_or(found->second);
       }
     }
