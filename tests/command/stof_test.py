@@ -102,6 +102,14 @@ class Usage(Command):
         self.assert_fails(2, "--backend", "run", "g.json", "--backend", "tpu")
         self.assert_fails(2, "--target is required", "compile", "g.json")
 
+    def test_an_option_takes_one_value(self) -> None:
+        graph = self.write_graph()
+        plan = json.loads(self.text("plan", "--target", "sm_90a", "--dim", "rows=5", graph, "--json"))
+        self.assertEqual(plan["dims"], {"rows": 5})
+        self.text("compile", "--target", "sm_90a", graph, "--dim", "rows=5")
+        self.assert_fails(1, "nope: No such file", "template", "check", "--templates", "nope", "norm/softmax.jinja")
+        self.text("template", "check", "--target", "sm_80", "embedding/embedding.jinja")
+
     def test_version_and_devices(self) -> None:
         self.assertRegex(self.text("version"), r"^stof \d+\.\d+\.\d+, templates: \d+, GPUs: none")
         self.assertEqual(self.text("--version"), self.text("version"))

@@ -24,7 +24,8 @@ std::pair<std::string, std::string> split_assignment(std::string_view option,
 
 void DimOptions::add_to(CLI::App& app) {
   app.add_option("--dim", assignments, "The value of a symbolic dim; once for each of them")
-      ->type_name("NAME=VALUE");
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
 }
 
 DimValues DimOptions::values() const {
@@ -64,8 +65,9 @@ Graph GraphOptions::read() const {
 
 void TemplateOptions::add_to(CLI::App& app) {
   app.add_option("--templates", folders,
-                 "Folders of templates that come before those of the library")
-      ->type_name("FOLDER");
+                 "A folder of templates that come before those of the library; once for each")
+      ->type_name("FOLDER")
+      ->allow_extra_args(false);
 }
 
 void CacheOptions::add_to(CLI::App& app) {

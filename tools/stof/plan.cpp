@@ -136,6 +136,7 @@ void add_compile(CLI::App& stof) {
   options->graph.add_to(*app);
   app->add_option("--target", options->targets, "What to compile for; once for each")
       ->type_name("sm_90a")
+      ->allow_extra_args(false)
       ->required();
   app->add_option("--device-profile", options->engine.device_profile,
                   "Which GPU the target is taken to be; `stof devices --profiles` lists them")

@@ -134,9 +134,11 @@ void add_run(CLI::App& stof) {
   app->add_option("--weights", options->weights, "The weights, by name")
       ->type_name("FILE.safetensors");
   app->add_option("--input", options->inputs, "An input; once for each")
-      ->type_name("NAME=FILE.npy");
+      ->type_name("NAME=FILE.npy")
+      ->allow_extra_args(false);
   app->add_option("--output", options->outputs, "An output to write; once for each")
-      ->type_name("NAME=FILE.npy");
+      ->type_name("NAME=FILE.npy")
+      ->allow_extra_args(false);
   options->dims.add_to(*app);
   options->engine.add_backend_to(*app);
   options->engine.add_kernels_to(*app);

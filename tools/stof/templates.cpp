@@ -219,7 +219,9 @@ void add_template(CLI::App& stof) {
       "check",
       "Read the contract, render and compile for each target, as far as that needs no GPU");
   check->add_option("TEMPLATE", options->files, "Which; all, where none is named");
-  check->add_option("--target", options->targets, "For what; once for each")->capture_default_str();
+  check->add_option("--target", options->targets, "For what; once for each")
+      ->allow_extra_args(false)
+      ->capture_default_str();
   options->templates.add_to(*check);
   check->add_flag("--json", options->is_json, "For programs");
   check->footer(kTemplateExamples);
