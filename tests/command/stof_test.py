@@ -110,6 +110,12 @@ class Usage(Command):
         self.assert_fails(1, "nope: No such file", "template", "check", "--templates", "nope", "norm/softmax.jinja")
         self.text("template", "check", "--target", "sm_80", "embedding/embedding.jinja")
 
+    def test_what_cannot_be_printed_is_an_error(self) -> None:
+        for words in (["mask", "causal", "--length", "8"], ["--help"]):
+            with open("/dev/full", "w") as full:
+                result = subprocess.run([STOF, *words], stdout=full, stderr=subprocess.PIPE, text=True)
+            self.assertEqual((result.returncode, result.stderr), (1, "stof: stdout: cannot write: No space left on device\n"))
+
     def test_version_and_devices(self) -> None:
         self.assertRegex(self.text("version"), r"^stof \d+\.\d+\.\d+, templates: \d+, GPUs: none")
         self.assertEqual(self.text("--version"), self.text("version"))

@@ -1,6 +1,9 @@
 // The `stof` command: each subcommand is a few calls of the library. README.md has a tour.
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
+#include <iostream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +29,15 @@ int report(ExitCode code, std::string_view text) {
   return code;
 }
 
+// Whether all text has arrived: a full disk says so no sooner.
+int written() {
+  std::cout.flush();
+  if (std::cout && std::fflush(stdout) == 0) {
+    return ExitCode::Done;
+  }
+  return report(ExitCode::BadInput, fmt::format("stdout: cannot write: {}", std::strerror(errno)));
+}
+
 // What nothing took, which may be why something is missing: "; 'paln' is not known".
 std::string unknown_word(const CLI::App& stof) {
   const std::vector<std::string> words = stof.remaining(true);
@@ -37,15 +49,17 @@ int run(CLI::App& stof, int argc, char** argv) {
   using namespace stof::command;  // NOLINT(google-build-using-namespace)
   try {
     stof.parse(argc, argv);
-    return Done;
+    return written();
   } catch (const CLI::Success& help) {
-    return stof.exit(help);
+    stof.exit(help);
+    return written();
   } catch (const CLI::RequiredError& error) {
     return report(BadUsage,
                   fmt::format("{}{}; --help tells more", error.what(), unknown_word(stof)));
   } catch (const CLI::ParseError& error) {
     return report(BadUsage, fmt::format("{}; --help tells more", error.what()));
   } catch (const Failed& failed) {
+    written();
     return failed.code;
   } catch (const stof::TemplateError& error) {
     return report(BadTemplate, error.what());
