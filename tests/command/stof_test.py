@@ -323,11 +323,15 @@ class Templates(Command):
         (self.folder / "v.json").write_text('{"name": "you"}')
         arguments = ["--templates", "mine", "--variables", "v.json"]
         self.assertEqual(self.text("render", "hello.jinja", *arguments), "hello you\n")
-        self.assertEqual(self.text("render", "mine/hello.jinja", *arguments), "hello you\n")
+        for path in ("mine/hello.jinja", "./mine/hello.jinja", self.folder / "mine/hello.jinja"):
+            self.assertEqual(self.text("render", path, *arguments), "hello you\n")
+        self.assert_fails(1, "those that there are, --templates FOLDER adds the folder of a file", "render", "mine/hello.jinja")
         (self.folder / "v.json").write_text("{}")
         self.assert_fails(3, "hello.jinja:1:10: ", "render", "hello.jinja", *arguments)
         (self.folder / "v.json").write_text("{")
-        self.assert_fails(1, "v.json: ", "render", "hello.jinja", *arguments)
+        self.assert_fails(1, "v.json: this is no JSON\n", "render", "hello.jinja", *arguments)
+        (self.folder / "v.json").write_text("[]")
+        self.assert_fails(1, "v.json: this is no JSON object\n", "render", "hello.jinja", *arguments)
         self.assert_fails(1, "there is no template 'none.jinja'", "render", "none.jinja")
         self.assert_fails(1, "admit no case", "render", "matmul/gemm_sm90.jinja", "--target", "sm_80")
 

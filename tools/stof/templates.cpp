@@ -47,14 +47,17 @@ std::string find_template(const render::TemplateStore& store, const TemplateOpti
   if (store.files().contains(given)) {
     return given;
   }
+  const std::filesystem::path file = std::filesystem::absolute(given).lexically_normal();
   for (const std::filesystem::path& folder : options.folders) {
-    std::string below = std::filesystem::path(given).lexically_relative(folder).generic_string();
+    const auto root = std::filesystem::absolute(folder).lexically_normal();
+    std::string below = file.lexically_relative(root).generic_string();
     if (store.files().contains(below)) {
       return below;
     }
   }
   throw GraphError(fmt::format(
-      "there is no template '{}'; `stof template list` has those that there are", given));
+      "there is no template '{}'; `stof template list` has those that there are{}", given,
+      std::filesystem::exists(file) ? ", --templates FOLDER adds the folder of a file" : ""));
 }
 
 struct RenderOptions {
@@ -69,12 +72,13 @@ struct RenderOptions {
 nlohmann::json variables_of(const RenderOptions& options, const render::TemplateStore& store,
                             const std::string& file) {
   if (!options.variables.empty()) {
-    const std::string text = base::read_file(options.variables, kMaxVariableBytes);
-    try {
-      return nlohmann::json::parse(text);
-    } catch (const nlohmann::json::exception& error) {
-      throw GraphError(fmt::format("{}: {}", options.variables, error.what()));
+    auto variables = nlohmann::json::parse(base::read_file(options.variables, kMaxVariableBytes),
+                                           nullptr, /*allow_exceptions=*/false);
+    if (!variables.is_object()) {
+      throw GraphError(fmt::format("{}: this is no JSON{}", options.variables,
+                                   variables.is_discarded() ? "" : " object"));
     }
+    return variables;
   }
   const auto contract = contract::parse_contract(file, store.files().at(file).text);
   const auto cases = validate::template_cases(contract, engine::profile_of_target(options.device));
