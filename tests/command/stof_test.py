@@ -129,7 +129,8 @@ class Usage(Command):
 class Run(Command):
     def complete(self, shell: str, *words: str) -> list[str]:
         """What bash offers for the last of the words."""
-        script = self.text("completion", shell).removeprefix("autoload -U +X bashcompinit && bashcompinit\n")
+        script = self.text("completion", shell)
+        script = script[script.index("_stof()") :]  # before it zsh learns what bash has
         line = " ".join(f"'{word}'" for word in ("stof", *words))
         command = f"{script}\nCOMP_WORDS=({line}) COMP_CWORD={len(words)}\n_stof\nprintf '%s\\n' \"${{COMPREPLY[@]}}\""
         return subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True).stdout.split()

@@ -15,6 +15,12 @@ constexpr const char* kCompletionExamples = R"(Examples:
   stof completion bash > /etc/bash_completion.d/stof
   source <(stof completion zsh))";
 
+// What a shell without a configuration of its own lacks; compdef comes with compinit.
+constexpr const char* kZshStart =
+    R"((( $+functions[compdef] )) || { autoload -Uz compinit && compinit; }
+autoload -U +X bashcompinit && bashcompinit
+)";
+
 // What may stand behind the words that lead to `app`: "run plan --help --json".
 std::string words_of(const CLI::App& app) {
   std::vector<std::string> words;
@@ -66,8 +72,7 @@ std::string script(const CLI::App& stof, const std::string& shell) {
 }}
 complete -o default -F _stof stof
 )",
-      shell == "zsh" ? "autoload -U +X bashcompinit && bashcompinit\n" : "",
-      fmt::join(paths_below(stof, "stof"), " | "), branches);
+      shell == "zsh" ? kZshStart : "", fmt::join(paths_below(stof, "stof"), " | "), branches);
 }
 
 }  // namespace
