@@ -155,6 +155,9 @@ class Run(Command):
         np.testing.assert_allclose(y, expected, rtol=1e-3)
         self.assertRegex(self.text(*common), r"^y: float16\[5, 16\], mean \S+, least 0, most \S+\n$")
         self.assertIn("reference backend", self.stof(*common, "--verbose").stderr)
+        x[1] = np.inf
+        np.save(self.folder / "x.npy", x)
+        self.assertRegex(self.text(*common), r"^y: float16\[5, 16\], mean \d.*, least 0, most \d[^;]*; 1?\d are infinite or NaN\n$")
 
     def test_bad_input(self) -> None:
         self.write_weights()
@@ -171,6 +174,10 @@ class Run(Command):
         self.assert_fails(1, "no output is called 'z'", *common, "--input", "x=x.npy", "--output", "z=z.npy")
         self.assert_fails(1, "'many' is no integer", *common, "--dim", "rows=many")
         self.assert_fails(1, "input 'x': upload: the tensor is float32[5, 9]", *common, "--input", "x=bad.npy")
+        np.save(self.folder / "flat.npy", np.zeros(8, np.float32))
+        np.save(self.folder / "long.npy", np.zeros((65, 8), np.float32))
+        self.assert_fails(1, "input 'x': the array is float32[8], the graph takes float16[rows, 8]", *common, "--input", "x=flat.npy")
+        self.assert_fails(1, "input 'x': dim: rows = 65 is outside [1, 64]", *common, "--input", "x=long.npy")
         self.assert_fails(1, "no dim is called 'row'", *common, "--input", "x=x.npy", "--dim", "row=5")
         self.assert_fails(4, "GPU 0 cannot be used", *common, "--input", "x=x.npy", "--backend", "gpu")
         (self.folder / "broken.json").write_text("{")
@@ -383,6 +390,8 @@ class Bench(Command):
         self.text(*masked, "--data", "gpt2.safetensors")
         self.assert_fails(1, ", which --data FILE.safetensors gives", "plan", "gpt2.json", "--backend", "reference")
         self.assertIn("attention", self.text("plan", "gpt2.json", "--data", "gpt2.safetensors", "--backend", "reference"))
+        self.write_weights()
+        self.assert_fails(1, " in w.safetensors", "plan", "gpt2.json", "--data", "w.safetensors", "--backend", "reference")
 
     def test_bad_models(self) -> None:
         bench = ("bench", "model", "--backend", "reference")

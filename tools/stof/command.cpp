@@ -56,8 +56,9 @@ Graph GraphOptions::read() const {
     return Graph::load(graph, data);
   } catch (const GraphError& error) {
     const std::string text = error.what();
-    if (data.empty() && text.find(": no data ") != std::string::npos) {
-      throw GraphError(text + ", which --data FILE.safetensors gives");
+    if (text.find(": no data ") != std::string::npos) {
+      throw GraphError(text + (data.empty() ? ", which --data FILE.safetensors gives"
+                                            : fmt::format(" in {}", data)));
     }
     throw;
   }

@@ -1,5 +1,6 @@
 // stof run: a graph from files to files.
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <map>
 #include <memory>
@@ -45,7 +46,9 @@ Paths paths_of(std::string_view option, const std::vector<std::string>& assignme
 // Adds the dims that stand alone as an extent of an array.
 void add_dims(const TensorInfo& info, const HostTensor& array, DimValues& dims) {
   if (static_cast<std::size_t>(info.shape.rank()) != array.shape().size()) {
-    return;  // upload says so
+    throw GraphError(fmt::format("input '{}': the array is {}{}, the graph takes {}{}", info.name,
+                                 stof::name(array.dtype()), Shape::of(array.shape()).text(),
+                                 stof::name(info.dtype), info.shape.text()));
   }
   for (int axis = 0; axis < info.shape.rank(); ++axis) {
     const Dim& dim = info.shape[axis];
@@ -57,16 +60,21 @@ void add_dims(const TensorInfo& info, const HostTensor& array, DimValues& dims) 
 
 void describe_output(const std::string& name, const HostTensor& values) {
   double least = 0, most = 0, sum = 0;
-  const std::int64_t count = values.element_count();
-  for (std::int64_t i = 0; i < count; ++i) {
+  std::int64_t finite = 0;
+  for (std::int64_t i = 0; i < values.element_count(); ++i) {
     const double value = values.at(i);
-    least = i == 0 ? value : std::min(least, value);
-    most = i == 0 ? value : std::max(most, value);
-    sum += value;
+    if (std::isfinite(value)) {
+      least = finite == 0 ? value : std::min(least, value);
+      most = finite == 0 ? value : std::max(most, value);
+      sum += value;
+      ++finite;
+    }
   }
-  print(fmt::format("{}: {}{}, mean {:.6g}, least {:.6g}, most {:.6g}", name,
+  const std::int64_t others = values.element_count() - finite;
+  print(fmt::format("{}: {}{}, mean {:.6g}, least {:.6g}, most {:.6g}{}", name,
                     stof::name(values.dtype()), Shape::of(values.shape()).text(),
-                    count == 0 ? 0 : sum / static_cast<double>(count), least, most));
+                    finite == 0 ? 0 : sum / static_cast<double>(finite), least, most,
+                    others == 0 ? "" : fmt::format("; {} are infinite or NaN", others)));
 }
 
 void run(const RunOptions& options) {
@@ -99,13 +107,13 @@ void run(const RunOptions& options) {
   std::deque<std::pair<std::string, Buffer>> buffers;
   Bindings bindings;
   for (auto& [name, array] : arrays) {
-    Buffer& buffer = buffers.emplace_back(name, engine.allocate(plan.input(name), dims)).second;
     try {
+      Buffer& buffer = buffers.emplace_back(name, engine.allocate(plan.input(name), dims)).second;
       buffer.upload(array.view());
+      bindings.emplace(name, buffer.view());
     } catch (const GraphError& error) {
       throw GraphError(fmt::format("input '{}': {}", name, error.what()));
     }
-    bindings.emplace(name, buffer.view());
   }
   const std::size_t first_output = buffers.size();
   for (const TensorInfo& output : plan.outputs()) {
