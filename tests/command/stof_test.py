@@ -196,6 +196,7 @@ class Tune(Command):
         self.assert_fails(2, "--budget: '0' is no number above 0", "tune", "g.json", "--budget", "0")
         self.assert_fails(2, "--budget", "tune", "g.json", "--budget", "-1")
         self.assert_fails(2, "--budget", "tune", "g.json", "--budget", "soon")
+        self.assert_fails(2, "--fastest: Value 0 not in range 1 to 1000000;", "tune", "--export", "r.jsonl", "--fastest", 0)
         self.assert_fails(1, "nothing to do", "tune")
         self.assert_fails(1, "cannot open none.json", "tune", "none.json")
 
@@ -311,7 +312,9 @@ class Mask(Command):
         self.assert_fails(1, "frob is not defined", "mask", "frob", "--length", 8)
         self.assert_fails(1, "strided(stride) has 0 arguments", "mask", "strided", "--length", 8)
         self.assert_fails(1, "cannot open none.npy", "mask", "none.npy")
+        self.assert_fails(1, "q_len -8 is not in 1 to", "mask", "causal", "--length", -8)
         self.assert_fails(1, "no power of two", "mask", "causal", "--length", 8, "--png", "m.png", "--cell", 3)
+        self.assert_fails(1, "a cell of -64 pairs is no power of two", "mask", "causal", "--length", 8, "--png", "m.png", "--cell", -64)
         self.assert_fails(1, "plane 1 is not in 0 to 0", "mask", "causal", "--length", 8, "--png", "m.png", "--plane", 1)
         self.assert_fails(1, "file: ", "mask", "causal", "--length", 8, "--png", "none/m.png")
 

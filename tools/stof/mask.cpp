@@ -46,9 +46,9 @@ struct Chosen {
 
 Chosen choose(const MaskOptions& options) {
   mask::Extent extent = options.extent;
-  if (options.length > 0) {
-    extent.q_len = extent.q_len > 0 ? extent.q_len : options.length;
-    extent.kv_len = extent.kv_len > 0 ? extent.kv_len : options.length;
+  if (options.length != 0) {
+    extent.q_len = extent.q_len != 0 ? extent.q_len : options.length;
+    extent.kv_len = extent.kv_len != 0 ? extent.kv_len : options.length;
   }
   if (options.mask.ends_with(".npy")) {
     HostTensor keep = io::read_npy(options.mask);
@@ -59,8 +59,8 @@ Chosen choose(const MaskOptions& options) {
       extent.batch = std::max(extent.batch, shape[0]);
       extent.heads = std::max(extent.heads, shape[1]);
     }
-    extent.q_len = extent.q_len > 0 ? extent.q_len : q_len;
-    extent.kv_len = extent.kv_len > 0 ? extent.kv_len : kv_len;
+    extent.q_len = extent.q_len != 0 ? extent.q_len : q_len;
+    extent.kv_len = extent.kv_len != 0 ? extent.kv_len : kv_len;
     return {std::move(mask), extent};
   }
   if (extent.q_len == 0 || extent.kv_len == 0) {
@@ -73,7 +73,7 @@ void draw(const MaskOptions& options, const mask::MaskLayout& layout, const std:
   constexpr std::int64_t kPngPixels = 1024, kSvgPixels = 256;
   const auto picture = [&](std::int64_t max_pixels) {
     const std::int64_t cell =
-        options.cell > 0 ? options.cell : mask::cell_for(layout.extent, max_pixels);
+        options.cell != 0 ? options.cell : mask::cell_for(layout.extent, max_pixels);
     return mask::draw(layout, options.plane, cell);
   };
   if (!options.png.empty()) {

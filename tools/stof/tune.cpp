@@ -216,7 +216,7 @@ void add_tune(CLI::App& stof) {
       ->type_name("FILE.jsonl");
   app->add_option("--fastest", options->fastest,
                   "Of each kernel's problem only so many, without those of whole graphs")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, 1'000'000))
       ->type_name("COUNT");
   app->add_flag("--json", options->is_json, "For programs");
   app->add_option("--device", options->engine.device, "Which GPU, as the CUDA runtime counts them")
