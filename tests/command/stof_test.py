@@ -377,6 +377,9 @@ class Bench(Command):
         self.assertLess(0, timed["least_ms"])
         self.assertLessEqual(timed["least_ms"], timed["median_ms"])
         self.assertLessEqual(timed["median_ms"], timed["most_ms"])
+        once = self.stof("bench", "model", *arguments[:5], "--json")
+        self.assertEqual((once.returncode, json.loads(once.stdout)["runs"]), (0, 1))
+        self.assertEqual(once.stderr, "stof: there is no GPU: 1 run on the CPU, which may take minutes\n")
         self.assertRegex(self.text("bench", "model", *arguments), r"^vit-base \(1, 5\), float16, on the CPU by the reference backend: \d+\.\d+ ms a run .* of 3\)\nbuilt in ")
 
     def test_a_model_is_written(self) -> None:

@@ -97,7 +97,9 @@ struct BenchOptions {
   EngineChoice engine;
   ModelChoice model;
   std::string weights;
-  int runs = 20;
+  std::optional<int> runs;
+
+  int runs_on(Backend backend) const { return runs.value_or(backend == Backend::Gpu ? 20 : 1); }
   bool is_json = false;
 };
 
@@ -155,7 +157,12 @@ void bench_model(const BenchOptions& options) {
     buffers[i].upload(tensors.at(plan.inputs()[i].name).view());
   }
   Execution execution = plan.bind(weights, bindings);
-  std::vector<double> times = time_runs(execution, engine.backend(), options.runs);
+  const int runs = options.runs_on(engine.backend());
+  if (engine.backend() == Backend::Reference && options.engine.backend == "auto") {
+    fmt::print(stderr, "stof: there is no GPU: {} run{} on the CPU, which may take minutes\n", runs,
+               runs == 1 ? "" : "s");
+  }
+  std::vector<double> times = time_runs(execution, engine.backend(), runs);
   std::sort(times.begin(), times.end());
   const double median_ms = times[times.size() / 2];
   if (options.is_json) {
@@ -205,9 +212,8 @@ void add_bench(CLI::App& stof) {
   options->model.add_to(*app);
   app->add_option("--weights", options->weights, "Real weights, by name")
       ->type_name("FILE.safetensors");
-  app->add_option("--runs", options->runs, "How often it is timed")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str();
+  app->add_option("--runs", options->runs, "How often it is timed; else 20 times, once on the CPU")
+      ->check(CLI::Range(1, 100000));
   app->add_flag("--json", options->is_json, "For programs");
   options->engine.add_backend_to(*app);
   options->engine.add_kernels_to(*app);
