@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cstddef>
+
 #include <fmt/format.h>
 
 #include "cuda/device.hpp"
@@ -8,6 +11,13 @@
 namespace stof {
 
 namespace {
+
+// Those of kernels; others are what they include.
+std::ptrdiff_t template_count() {
+  return std::ranges::count_if(render::embedded_templates(), [](const auto& file) {
+    return file.path.ends_with(".jinja") && !file.path.starts_with("parts/");
+  });
+}
 
 std::string gpu_state() {
   try {
@@ -21,8 +31,8 @@ std::string gpu_state() {
 }  // namespace
 
 std::string describe() {
-  return fmt::format("stof {}, templates: {}, GPUs: {}", STOF_VERSION,
-                     render::embedded_templates().size(), gpu_state());
+  return fmt::format("stof {}, templates: {}, GPUs: {}", STOF_VERSION, template_count(),
+                     gpu_state());
 }
 
 }  // namespace stof

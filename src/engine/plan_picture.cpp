@@ -73,7 +73,8 @@ std::vector<Run> runs(const std::vector<LaunchDescription>& launches) {
 }
 
 std::string shortened(const std::string& text) {
-  return text.size() <= kMostLetters ? text : text.substr(0, kMostLetters - 3) + "...";
+  return text.size() <= kMostLetters ? text
+                                     : fmt::format("{}...", text.substr(0, kMostLetters - 3));
 }
 
 std::string text_at(int x, int y, std::string_view kind, const std::string& text) {
@@ -90,6 +91,8 @@ class Picture {
   }
 
   std::string draw(const std::string& title) {
+    const bool is_measured = std::ranges::any_of(
+        launches_, [](const LaunchDescription& launch) { return launch.measured_us.has_value(); });
     for (const Run& run : runs(launches_)) {
       add(run);
     }
@@ -99,7 +102,8 @@ class Picture {
                "viewBox=\"0 0 {0} {1}\" role=\"img\">\n<title>{2}</title>\n{3}",
                kWidth, height, io::svg_escaped(title), kStyle) +
            text_at(10, 22, "title", title) + text_at(kBarLeft, 44, "predicted", "predicted") +
-           text_at(kBarLeft + 80, 44, "measured", "measured") + body_ + "</svg>\n";
+           (is_measured ? text_at(kBarLeft + 80, 44, "measured", "measured") : "") + body_ +
+           "</svg>\n";
   }
 
  private:

@@ -55,6 +55,9 @@ TEST_CASE("plan picture: bars are as long as times, and measured ones are apart"
   CHECK(text.find("width=\"110.0\" height=\"10\" class=\"predicted\"") != std::string::npos);
   CHECK(count_of(text, "height=\"10\" class=\"measured\"") == 1);
   CHECK(text.find(">40.0 us</text>") != std::string::npos);
+  CHECK(text.find(">measured</text>") != std::string::npos);
+  plan.launches = {launch("b", "b.jinja", 20)};
+  CHECK(plan_svg(plan, "plan").find(">measured</text>") == std::string::npos);
 }
 
 TEST_CASE("plan picture: launches that are measured differently are not alike") {
