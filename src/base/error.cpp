@@ -46,7 +46,8 @@ std::string list_errors(const std::string& summary, const std::vector<CompileMes
   int count = 0;
   for (const CompileMessage& message : messages) {
     if (message.severity == CompileMessage::Severity::Error && ++count <= kMaxListed) {
-      list += "\n" + message.str();
+      list += '\n';
+      list += message.str();
     }
   }
   if (count > kMaxListed) {

@@ -73,11 +73,11 @@ class Compiler {
       return known->second;
     }
     const std::size_t count = operand_count(node);
-    std::array<int, 4> needs{};
+    std::vector<int> needs;
     for (std::size_t i = 0; i < count; ++i) {
-      needs[i] = slots_needed(node.operands[i]);
+      needs.push_back(slots_needed(node.operands[i]));
     }
-    std::sort(needs.begin(), needs.begin() + count, std::greater<>());
+    std::ranges::sort(needs, std::greater<>());
     int most = 1;
     for (std::size_t i = 0; i < count; ++i) {
       most = std::max(most, needs[i] + static_cast<int>(i));

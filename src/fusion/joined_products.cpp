@@ -123,7 +123,8 @@ std::string joined_name(const Ir& ir, const Family& family, int Product::*part) 
   }
   std::string name = first;
   for (std::size_t i = 1; i < family.size(); ++i) {
-    name += "+" + name_of(ir, family[i].*part);
+    name += '+';
+    name += name_of(ir, family[i].*part);
   }
   return name;
 }
