@@ -37,11 +37,12 @@ struct PatternAttribute {
   std::optional<double> value;  // the operator must have this one; else it binds attr.<name>
 };
 
-// One operator of the pattern: outputs = op(inputs; attributes). An optional one may be absent from
-// the graph; its first input then stands for its output.
+// One operator of the pattern: outputs = op(inputs; attributes), or op|alternative|…. An optional
+// one may be absent from the graph; its first input then stands for its output.
 struct PatternStep {
   std::vector<std::string> outputs;
   std::string op;
+  std::vector<std::string> alternatives;  // that may stand in its place
   bool is_optional = false;
   std::vector<std::string> inputs;
   std::vector<PatternAttribute> attributes;

@@ -201,6 +201,15 @@ std::vector<expr::Value> scalar_arguments(const TemplateContract& contract,
   return arguments;
 }
 
+bool lies_transposed(const Port& port, const ContractScope& scope) {
+  const auto stride = [&](std::size_t axis) {
+    const auto found = scope.strides.find(port.name + "." + port.shape[axis].dim);
+    return found == scope.strides.end() ? 0 : found->second;
+  };
+  const std::size_t rank = port.shape.size();
+  return rank > 1 && stride(rank - 1) != 1 && stride(rank - 2) == 1;
+}
+
 std::vector<std::vector<std::int64_t>> tensor_map_boxes(const TemplateContract& contract,
                                                         const ContractScope& scope) {
   const expr::Bindings values = bindings(contract, scope);
@@ -217,8 +226,9 @@ std::vector<std::vector<std::int64_t>> tensor_map_boxes(const TemplateContract& 
                                      contract.name, argument.name, box.back(), kMaxBoxExtent));
       }
     }
-    const std::int64_t row_bytes =
-        box.back() * element_bytes(*contract.find_port(argument.name), scope);
+    const Port& port = *contract.find_port(argument.name);
+    const std::int64_t row = lies_transposed(port, scope) ? box[box.size() - 2] : box.back();
+    const std::int64_t row_bytes = row * element_bytes(port, scope);
     if (row_bytes != kBoxRowBytes) {
       throw GraphError(fmt::format("contract {}: a box of {} has rows of {} bytes, not of {}",
                                    contract.name, argument.name, row_bytes, kBoxRowBytes));

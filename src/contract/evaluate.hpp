@@ -16,7 +16,9 @@ namespace stof::contract {
 struct ContractScope {
   std::map<std::string, std::int64_t> dims;  // "hidden" -> 768
   std::map<std::string, double> attributes;  // "epsilon" -> 1e-5; as declared in the pattern
-  std::map<std::string, DType> dtypes;       // "T" -> float16
+  // "activated" -> "gelu": the operator that makes it, where it is not the first that may.
+  std::map<std::string, std::string> operators = {};
+  std::map<std::string, DType> dtypes;                  // "T" -> float16
   std::map<std::string, std::int64_t> strides = {};     // "x.tokens" -> 768, in elements
   std::map<std::string, std::int64_t> device;           // "device.sm" -> 90; all of kDeviceScalars
   std::map<std::string, std::int64_t> alignments = {};  // "x" -> 16: of its base, in bytes
@@ -75,6 +77,10 @@ WorkEstimate evaluate_cost(const TemplateContract& contract, const ContractScope
 // skipped.
 std::vector<expr::Value> scalar_arguments(const TemplateContract& contract,
                                           const ContractScope& scope);
+
+// Whether a port lies together along the axis before its last and not along the last; TMA then
+// takes the two in the other order.
+bool lies_transposed(const Port& port, const ContractScope& scope);
 
 // The boxes of its tensor maps, in the same order. Throws GraphError for what the GPU does not
 // copy: more than 256 of an axis, or another innermost axis than of 128 bytes.

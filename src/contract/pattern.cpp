@@ -19,6 +19,9 @@ class PatternParser {
     step.outputs = names("an output name");
     expect('=');
     step.op = name("an operator name");
+    while (accept('|')) {
+      step.alternatives.push_back(name("an operator name"));
+    }
     step.is_optional = accept('?');
     expect('(');
     if (!at(')') && !at(';')) {

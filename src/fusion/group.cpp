@@ -159,8 +159,10 @@ bool GroupFinder::has_shapes(const contract::TemplateContract& contract, const M
     }
     const Shape& shape = graph::value_at(ir_, value->second).shape;
     const auto rank = static_cast<int>(port.shape.size());
+    const bool turns = is_turned(contract, match, port.name);
     for (int axis = 1; axis <= std::min(rank, shape.rank()); ++axis) {
-      const std::string& dim = port.shape[static_cast<std::size_t>(rank - axis)].dim;
+      const int place = turns && axis <= 2 ? 3 - axis : axis;  // from the port's end
+      const std::string& dim = port.shape[static_cast<std::size_t>(rank - place)].dim;
       std::int64_t extent = shape[-axis].value();
       for (int outer = axis + 1; axis == rank && outer <= shape.rank(); ++outer) {
         extent *= shape[-outer].value();

@@ -146,7 +146,10 @@ class Lowerer {
           break;
         }
         case ArgumentKind::TensorMap:
-          record.arguments.emplace_back(tensor_map(use.ports.at(argument.name), boxes[next_box++]));
+          record.arguments.emplace_back(
+              tensor_map(use.ports.at(argument.name), boxes[next_box++],
+                         contract::lies_transposed(*use.kernel->contract.find_port(argument.name),
+                                                   use.scope)));
           break;
         case ArgumentKind::Workspace:
           record.arguments.push_back(
@@ -178,7 +181,11 @@ class Lowerer {
     }
   }
 
-  kernel::TensorMap tensor_map(const View& view, const std::vector<std::int64_t>& box) {
+  kernel::TensorMap tensor_map(View view, std::vector<std::int64_t> box, bool is_transposed) {
+    if (is_transposed) {
+      view = swap_last_axes(std::move(view));
+      std::swap(box[box.size() - 1], box[box.size() - 2]);
+    }
     return {.data = std::get<Location>(pointer(view)),
             .dtype = view.dtype,
             .extents = view.extents,

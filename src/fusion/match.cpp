@@ -134,7 +134,13 @@ class Matcher {
   }
 
   bool is_named(std::size_t i, int op) const {
-    return graph::name(ir_->operators[static_cast<std::size_t>(op)].kind) == step(i).op;
+    const std::string name = name_of(op);
+    const auto& others = step(i).alternatives;
+    return name == step(i).op || std::find(others.begin(), others.end(), name) != others.end();
+  }
+
+  std::string name_of(int op) const {
+    return std::string(graph::name(ir_->operators[static_cast<std::size_t>(op)].kind));
   }
 
   bool bind(std::size_t i, int op, bool is_swapped) {
@@ -233,9 +239,15 @@ class Matcher {
   }
 
   Match match() const {
-    Match match{.operators = {}, .values = values_, .attributes = attributes_};
-    std::copy_if(steps_.begin(), steps_.end(), std::back_inserter(match.operators),
-                 [](int op) { return op >= 0; });
+    Match match{.operators = {}, .values = values_, .attributes = attributes_, .alternatives = {}};
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      if (steps_[i] >= 0) {
+        match.operators.push_back(steps_[i]);
+        if (std::string name = name_of(steps_[i]); name != step(i).op) {
+          match.alternatives.emplace(step(i).outputs[0], std::move(name));
+        }
+      }
+    }
     return match;
   }
 
@@ -276,6 +288,14 @@ std::optional<int> Readers::only(int value) const {
                       std::count(readers.begin(), readers.end(), readers.front()) ==
                           static_cast<std::ptrdiff_t>(readers.size());
   return is_one ? std::optional(readers.front()) : std::nullopt;
+}
+
+bool is_turned(const TemplateContract& contract, const Match& match, const std::string& port) {
+  const auto turns = match.attributes.find("transpose_b");
+  return turns != match.attributes.end() && turns->second != 0 &&
+         std::any_of(contract.pattern.begin(), contract.pattern.end(), [&](const auto& step) {
+           return step.op == graph::name(OpKind::MatMul) && step.inputs[1] == port;
+         });
 }
 
 std::vector<Match> find_matches(const TemplateContract& contract, const Ir& ir,

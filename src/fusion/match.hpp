@@ -33,7 +33,13 @@ struct Match {
   std::vector<int> operators;         // in the order of the steps; absent ones are left out
   std::map<std::string, int> values;  // of the pattern's names, those of absent operators too
   std::map<std::string, double> attributes;
+  std::map<std::string, std::string> alternatives;  // operators that stand in the place of others
 };
+
+// Whether the port is the second factor of a product that lies as [n, k] in the graph and is [k, n]
+// to the template, which has asked how it lies: "matmul(x, w; transpose_b: bool)".
+bool is_turned(const contract::TemplateContract& contract, const Match& match,
+               const std::string& port);
 
 // The ways in which the pattern fits with its first required step at that operator. Values inside
 // it are read by nobody outside but where the contract lets them escape. Dtypes, shapes and

@@ -40,6 +40,7 @@ class UseMaker {
       use_.scope.device.emplace("device." + name, value);
     }
     use_.scope.attributes = match_.attributes;
+    use_.scope.operators = match_.alternatives;
   }
 
   template <typename Fill>
@@ -70,11 +71,14 @@ class UseMaker {
     if (match_.operators.empty()) {
       views.at("x") = broadcast(views.at("x"), views.at("y").extents);
       copy_views(views, hooked);
-    } else if (anchor.kind == OpKind::MatMul) {
+    } else if (anchor.kind == OpKind::MatMul && contract_.pattern.size() == 1) {
       matmul_views(anchor, views, hooked);
     } else if (anchor.kind >= OpKind::ReduceSum && anchor.kind <= OpKind::ReduceMax) {
       reduce_views(anchor, views, hooked);
     } else {
+      for (auto& [name, view] : views) {
+        view = is_turned(contract_, match_, name) ? swap_last_axes(view) : view;
+      }
       joined_views(views, hooked, group.chain.value);
     }
     for (std::size_t i = 0; i < others.size(); ++i) {

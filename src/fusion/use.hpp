@@ -35,7 +35,7 @@ inline constexpr std::size_t kCopyAxes = 4;
 
 // The group's tensors as the ports of one of its candidates want them:
 //   matmul     x [batch, m, k], w [batch, k, n], y [batch, m, n]; leading axes of x are part of m
-//              where w has none
+//              where w has none. In a pattern of several operators x and y are as in the graph
 //   reduce_*   x [outer, axis, inner], y [outer, inner]
 //   copy       up to 4 axes, as many joined as strides allow
 //   all else   leading axes joined to the rank of the port, or axes of extent 1 in front

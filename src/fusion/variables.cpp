@@ -89,6 +89,18 @@ json baked_attributes(const contract::TemplateContract& contract,
   return baked;
 }
 
+// The operators of steps that have alternatives, by what they make.
+json operators(const contract::TemplateContract& contract, const contract::ContractScope& scope) {
+  json names = json::object();
+  for (const contract::PatternStep& step : contract.pattern) {
+    if (!step.alternatives.empty()) {
+      const auto other = scope.operators.find(step.outputs[0]);
+      names[step.outputs[0]] = other == scope.operators.end() ? step.op : other->second;
+    }
+  }
+  return names;
+}
+
 }  // namespace
 
 json scope_variables(const contract::TemplateContract& contract,
@@ -96,6 +108,7 @@ json scope_variables(const contract::TemplateContract& contract,
   json all = {{"kernel", contract.name},
               {"dim", json::object()},
               {"attr", baked_attributes(contract, scope)},
+              {"op", operators(contract, scope)},
               {"param", scope.config},
               {"dtype", json::object()},
               {"size", json::object()},

@@ -112,8 +112,12 @@ TemplateCheck check_template(const render::Renderer& renderer, const std::string
     }
     contract = contract::parse_contract(file, text->text);
     for (const contract::PatternStep& step : contract.pattern) {
-      if (!graph::op_kind_from_name(step.op) && step.op != kCopy) {
-        throw GraphError(fmt::format("pattern: there is no operator '{}'", step.op));
+      std::vector<std::string> names = step.alternatives;
+      names.insert(names.begin(), step.op);
+      for (const std::string& name : names) {
+        if (!graph::op_kind_from_name(name) && name != kCopy) {
+          throw GraphError(fmt::format("pattern: there is no operator '{}'", name));
+        }
       }
     }
     if (contract.tests.empty()) {

@@ -44,6 +44,18 @@ TEST_CASE("a full header is read field by field") {
   CHECK(contract.tests[1].at("hidden") == 1000);
 }
 
+TEST_CASE("a step may stand for one of several operators") {
+  json header = full_header();
+  header["pattern"] = {"sum = add|multiply | maximum?(x, r)", "y = rms_norm(sum, gain; epsilon)"};
+  const TemplateContract contract = parse(header);
+  CHECK(contract.pattern[0].op == "add");
+  CHECK(contract.pattern[0].alternatives == Names{"multiply", "maximum"});
+  CHECK(contract.pattern[0].is_optional);
+  header["pattern"][0] = "sum = add|(x, r)";
+  CHECK_THROWS_WITH_AS(parse(header), doctest::Contains("expected an operator name, found '('"),
+                       TemplateError);
+}
+
 TEST_CASE("optional operators make optional ports, but their first input is always there") {
   json header = full_header();
   header["pattern"] = {"sum = add?(x, r)", "y = rms_norm(sum, gain; epsilon, axis: int = -1)"};

@@ -88,6 +88,20 @@ TEST_CASE("the boxes of tensor maps come from the header, if the GPU copies such
         "contract rms_norm_residual: a box of sum has rows of 64 bytes, not of 128");
 }
 
+TEST_CASE("where the last axis but one lies together, its box has the rows") {
+  json header = full_header();
+  header["launch"]["arguments"][3] = {{"tensor_map", "sum"}, {"box", {64, 16}}};
+  const TemplateContract contract = parse(header);
+  const Port& sum = *contract.find_port("sum");
+  ContractScope scope = scope_of(contract);
+  CHECK_FALSE(lies_transposed(sum, scope));
+  CHECK_THROWS_AS(tensor_map_boxes(contract, scope), GraphError);
+  scope.strides["sum.tokens"] = 1;
+  scope.strides["sum.hidden"] = 1000;
+  CHECK(lies_transposed(sum, scope));
+  CHECK(tensor_map_boxes(contract, scope) == std::vector<std::vector<std::int64_t>>{{64, 16}});
+}
+
 TEST_CASE("the first constraint that does not hold is named") {
   const TemplateContract contract = parse(full_header());
   ContractScope scope = scope_of(contract);
