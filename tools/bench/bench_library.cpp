@@ -83,6 +83,15 @@ class GroupBuilder {
 
   Tensor gelu(const Tensor& x) { return graph_.gelu(x); }
 
+  // silu(x gate) * (x up), with weights [out, in] of 8 / 3 times the channels, as those of LLaMA.
+  Tensor gated(const Tensor& x) {
+    constexpr std::int64_t kMultiple = 256;
+    const std::int64_t out = (8 * size_.hidden + 3 * kMultiple - 1) / (3 * kMultiple) * kMultiple;
+    const Tensor gate = graph_.matmul(x, tensor("gate", {out, size_.hidden}), false, true);
+    const Tensor up = graph_.matmul(x, tensor("up", {out, size_.hidden}), false, true);
+    return graph_.multiply(graph_.silu(gate), up);
+  }
+
   Graph finish(const Tensor& y) {
     graph_.output("y", y);
     return std::move(graph_);
@@ -108,6 +117,7 @@ const std::map<std::string_view, Group>& groups() {
        [](GroupBuilder& b) { return b.add_bias(b.product(b.x(), "weight", 3), "bias"); }},
       {"gemm_bias_gelu",
        [](GroupBuilder& b) { return b.gelu(b.add_bias(b.product(b.x(), "weight", 4), "bias")); }},
+      {"gated", [](GroupBuilder& b) { return b.gated(b.x()); }},
       {"gemm_bias_res_ln",
        [](GroupBuilder& b) {
          return b.residual_norm(b.add_bias(b.product(b.x(), "weight", 1), "bias"));
