@@ -21,7 +21,19 @@ struct WgmmaProduct {
   double exchange_element_ns = 0.054;
 };
 
-// gemm_sm80: a step is 64 of k.
+// gemm_tma, gated_sm90, gemm_norm, gemm_sum_norm: a step is 64 of k.
+struct RingProduct {
+  double tensor_share = 0.96;      // of tensor_tflops
+  double l2_share = 1.3;           // of l2_gbps
+  double copy_ns = 1000;           // from asking for a step until it is there
+  double block_ns = 2730;          // start and end of a block
+  double tile_ns = 175;            // start and end of a tile
+  double element_ns = 0.0369;      // an element of y
+  double exchange_ns = 258;        // the blocks of a cluster tell each other statistics of rows
+  double norm_element_ns = 0.049;  // an element that is normalised
+};
+
+// gemm_sm80, gated_sm80: a step is 64 of k.
 struct MmaProduct {
   double tensor_share = 0.745;  // of mma_sync_tflops
   double shared_row_ns =
@@ -87,6 +99,7 @@ struct Coefficients {
   double hook_dram_share = 0.749;     // tensors that an epilogue reads: nothing hides them
   double transcendental_ns = 0.0369;  // of one element in an epilogue: gelu, silu, exp, …
   WgmmaProduct wgmma_product;
+  RingProduct ring_product;
   MmaProduct mma_product;
   VectorProduct vector_product;
   SimpleProduct simple_product;

@@ -11,8 +11,8 @@
 // Every formula counts what one SM does. R(rate) is a rate of the DeviceProfile times its share of
 // the Coefficients, divided by the number of SMs.
 //
-// A product of tiles (gemm_sm80, gemm_sm90): `queue` blocks go to the busiest SM, `rounds` times as
-// many as fit at once, and each goes through `steps` of 64 along k:
+// A product of tiles (gemm_sm80, gemm_sm90, gated_sm80): `queue` blocks go to the busiest SM,
+// `rounds` times as many as fit at once, and each goes through `steps` of 64 along k:
 //   blocks = rounds block_ns + queue tile_m tile_n element_ns + exchange, where k is split
 //   tensor = steps queue 128 tile_m tile_n / R(tensor)
 //   l2     = steps queue 128 (tile_m + tile_n) / R(l2)     gemm_sm80: what its warps read of shared
@@ -21,6 +21,13 @@
 //   dram   = bytes of the contract / R(dram)
 //   core   = queue tile_m tile_n transcendental_ns for each gelu, exp … of the epilogue, and the
 //            tensors that it reads / R(dram)
+//
+// gemm_tma and gated_sm90, whose blocks stay, take of an SM
+//   blocks = block_ns + queue tile_ns + queue tile_m tile_n element_ns
+//   wait   = blocks + steps queue copy_ns / stages
+// A gated product reads twice tile_n columns of weights, and counts its activation. gemm_norm and
+// gemm_sum_norm are the same in clusters, with
+//   blocks + queue exchange_ns + queue tile_m tile_n norm_element_ns
 //
 // Attention over tiles: query tiles with the most key tiles go first. One that has e key tiles, of
 // which p carry a mask, takes of an SM

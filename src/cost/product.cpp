@@ -24,8 +24,9 @@ constexpr std::int64_t kSplitLanes = 4;  // SMs that clusters of one more block 
 struct Product {
   std::int64_t batch, m, n, k;
 
+  // A gated product has no batch.
   explicit Product(const Problem& problem)
-      : batch(problem.scope->dims.at("batch")),
+      : batch(problem.scope->dims.contains("batch") ? problem.scope->dims.at("batch") : 1),
         m(problem.scope->dims.at("m")),
         n(problem.scope->dims.at("n")),
         k(problem.scope->dims.at("k")) {}
@@ -39,6 +40,11 @@ struct Product {
 double epilogue_us(const Sm& sm, const Problem& problem, double elements) {
   return sm.us(elements * sm.coefficients.transcendental_ns * problem.epilogue.transcendentals) +
          sm.dram_us(problem.epilogue.bytes, sm.coefficients.hook_dram_share);
+}
+
+// The activation of a gated product.
+double gate_us(const Sm& sm, std::int64_t weights, double elements) {
+  return weights == 2 ? sm.us(elements * sm.coefficients.transcendental_ns) : 0;
 }
 
 Prediction wgmma_product(const Sm& sm, const Problem& problem, const KernelConfig& config) {
@@ -74,23 +80,53 @@ Prediction wgmma_product(const Sm& sm, const Problem& problem, const KernelConfi
   return time;
 }
 
-Prediction mma_product(const Sm& sm, const Problem& problem, const KernelConfig& config) {
-  const MmaProduct& c = sm.coefficients.mma_product;
+// Blocks that stay and take tile after tile, of one weight or of the two of a gated product. Those
+// of a norm stay in clusters.
+Prediction ring_product(const Sm& sm, const Problem& problem, const KernelConfig& config,
+                        std::int64_t weights, bool is_normed) {
+  const RingProduct& c = sm.coefficients.ring_product;
   const Product product(problem);
   const std::int64_t tile_m = config.at("tile_m");
   const std::int64_t tile_n = config.at("tile_n");
+  const std::int64_t cluster = is_normed ? ceil_div(product.n, tile_n) : 1;
+  const std::int64_t idle = is_normed ? 12 : 0;  // SMs, as their grid says
+  const std::int64_t clusters = std::max<std::int64_t>(1, (sm.device.sm_count - idle) / cluster);
+  const std::int64_t queue = ceil_div(product.blocks(tile_m, tile_n), clusters * cluster);
+  const auto tiles = static_cast<double>(queue);
+  const auto steps = static_cast<double>(ceil_div(product.k, kStep));
+  const auto area = static_cast<double>(queue * tile_m * tile_n);
+  Prediction time;
+  time.blocks_us = sm.us(c.block_ns + tiles * c.tile_ns + area * c.element_ns +
+                         (is_normed ? tiles * c.exchange_ns + area * c.norm_element_ns : 0));
+  time.core_us = epilogue_us(sm, problem, area) + gate_us(sm, weights, area);
+  time.tensor_us =
+      sm.tensor_us(steps * area * static_cast<double>(weights) * kFlopsPerStep, c.tensor_share);
+  const auto rows = static_cast<double>(queue * (tile_m + weights * tile_n));
+  time.l2_us = sm.l2_us(steps * rows * kBytesPerStep, c.l2_share);
+  time.wait_us = time.blocks_us + time.core_us +
+                 sm.us(steps * tiles * c.copy_ns / static_cast<double>(config.at("stages")));
+  return time;
+}
+
+Prediction mma_product(const Sm& sm, const Problem& problem, const KernelConfig& config,
+                       std::int64_t weights) {
+  const MmaProduct& c = sm.coefficients.mma_product;
+  const Product product(problem);
+  const std::int64_t tile_m = config.at("tile_m");
+  const std::int64_t tile_n = weights * config.at("tile_n");
   const std::int64_t tile_k = config.at("tile_k");
   const std::int64_t stages = config.at("stages");
   const std::int64_t warps_m = config.at("warps_m");
   const std::int64_t warps_n = config.at("warps_n");
-  const std::int64_t split = config.at("split_k");
+  const std::int64_t split = config.contains("split_k") ? config.at("split_k") : 1;
   const std::int64_t threads = 32 * warps_m * warps_n;
   const BlockResources block = {
       .threads = threads,
       .shared_bytes = stages * (tile_m + tile_n) * tile_k * 2,
       .registers = std::min<std::int64_t>(255, tile_m * tile_n / threads + 110)};
   const std::int64_t at_once = blocks_per_sm(sm.device, block);
-  const std::int64_t queue = ceil_div(product.blocks(tile_m, tile_n) * split, sm.device.sm_count);
+  const std::int64_t queue =
+      ceil_div(product.blocks(tile_m, config.at("tile_n")) * split, sm.device.sm_count);
   const auto steps = static_cast<double>(ceil_div(ceil_div(product.k, kStep), split));
   const auto area = static_cast<double>(queue * tile_m * tile_n);
   // Blocks that share an SM hide each other's copies, the last of them perhaps fewer.
@@ -100,7 +136,8 @@ Prediction mma_product(const Sm& sm, const Problem& problem, const KernelConfig&
   Prediction time;
   time.blocks_us =
       sm.us(rounds * c.block_ns + area * c.element_ns + (split == 1 ? 0 : c.exchange_ns));
-  time.core_us = epilogue_us(sm, problem, area);
+  const double elements = area / static_cast<double>(weights);
+  time.core_us = epilogue_us(sm, problem, elements) + gate_us(sm, weights, elements);
   time.tensor_us = sm.mma_us(steps * area * kFlopsPerStep, c.tensor_share);
   const auto shared_rows =
       static_cast<double>(queue * (tile_m * (warps_n + 1) + tile_n * (warps_m + 1)));
@@ -174,6 +211,51 @@ constexpr std::array<std::array<std::int64_t, 7>, 7> kMmaSettings = {{
     {128, 256, 64, 3, 2, 4, 1},
 }};
 
+KernelConfig ring_setting(const std::array<std::int64_t, 3>& s) {
+  return {{"tile_m", s[0]}, {"tile_n", s[1]}, {"stages", s[2]}, {"group_m", 8}};
+}
+
+constexpr std::array<std::array<std::int64_t, 3>, 6> kRingSettings = {{
+    {128, 64, 8},
+    {128, 128, 6},
+    {128, 192, 4},
+    {128, 256, 4},
+    {192, 128, 4},
+    {192, 192, 4},
+}};
+constexpr std::array<std::array<std::int64_t, 3>, 3> kGatedRingSettings = {{
+    {128, 64, 6},
+    {128, 128, 4},
+    {192, 64, 4},
+}};
+
+// As those of a product with twice the columns, without split k.
+constexpr std::array<std::array<std::int64_t, 6>, 4> kGatedMmaSettings = {{
+    {32, 32, 64, 4, 1, 4},
+    {64, 64, 64, 3, 2, 2},
+    {128, 64, 32, 4, 2, 2},
+    {128, 128, 64, 3, 2, 4},
+}};
+
+constexpr std::array<std::array<std::int64_t, 3>, 8> kNormSettings = {{
+    {64, 64, 6},
+    {64, 128, 6},
+    {64, 192, 5},
+    {64, 256, 4},
+    {128, 64, 6},
+    {128, 128, 5},
+    {128, 192, 4},
+    {128, 256, 3},
+}};
+
+bool is_normed(std::string_view name) {
+  return name == "gemm_norm" || name == "gemm_sum_norm";
+}
+
+bool is_gated(std::string_view name) {
+  return name == "gated_sm90" || name == "gated_sm80";
+}
+
 // A warp reads 64 chunks of 8 weights before it pays to let another one help.
 KernelConfig rows_setting(const Product& product) {
   std::int64_t parts = 1;
@@ -203,9 +285,16 @@ std::optional<Prediction> predict_product(const Sm& sm, const Problem& problem,
   if (name == "gemm_sm90" && has(config, {"tile_m", "tile_n", "stages", "split_k"})) {
     return wgmma_product(sm, problem, config);
   }
-  if (name == "gemm_sm80" &&
-      has(config, {"tile_m", "tile_n", "tile_k", "stages", "warps_m", "warps_n", "split_k"})) {
-    return mma_product(sm, problem, config);
+  const std::int64_t weights = is_gated(name) ? 2 : 1;
+  if ((name == "gemm_tma" || name == "gated_sm90") && has(config, {"tile_m", "tile_n", "stages"})) {
+    return ring_product(sm, problem, config, weights, false);
+  }
+  if (is_normed(name) && has(config, {"tile_m", "tile_n", "stages"})) {
+    return ring_product(sm, problem, config, 1, true);
+  }
+  if ((name == "gemm_sm80" || name == "gated_sm80") &&
+      has(config, {"tile_m", "tile_n", "tile_k", "stages", "warps_m", "warps_n"})) {
+    return mma_product(sm, problem, config, weights);
   }
   if (name == "vector_rows" || name == "vector_columns") {
     return vector_product(sm, problem, config);
@@ -226,6 +315,28 @@ std::vector<KernelConfig> product_settings(const Sm& sm, const Problem& problem)
   } else if (name == "gemm_sm80") {
     for (const auto& numbers : kMmaSettings) {
       settings.push_back(mma_setting(numbers));
+    }
+  } else if (name == "gemm_tma") {
+    for (const auto& numbers : kRingSettings) {
+      settings.push_back(ring_setting(numbers));
+    }
+  } else if (name == "gated_sm90") {
+    for (const auto& numbers : kGatedRingSettings) {
+      settings.push_back(ring_setting(numbers));
+    }
+  } else if (is_normed(name)) {
+    for (const auto& s : kNormSettings) {
+      settings.push_back({{"tile_m", s[0]}, {"tile_n", s[1]}, {"stages", s[2]}});
+    }
+  } else if (name == "gated_sm80") {
+    for (const auto& s : kGatedMmaSettings) {
+      settings.push_back({{"tile_m", s[0]},
+                          {"tile_n", s[1]},
+                          {"tile_k", s[2]},
+                          {"stages", s[3]},
+                          {"warps_m", s[4]},
+                          {"warps_n", s[5]},
+                          {"group_m", 8}});
     }
   } else if (name == "vector_rows") {
     settings.push_back(rows_setting(Product(problem)));

@@ -36,6 +36,30 @@ __device__ __forceinline__ void load_tile(unsigned shared, const TensorMap& map,
       : "memory");
 }
 
+// The same of three axes and of two.
+struct MatrixOrigin {
+  int column, row, batch;
+};
+__device__ __forceinline__ void load_tile(unsigned shared, const TensorMap& map, unsigned barrier,
+                                          MatrixOrigin origin) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%3, %4, %5}], [%2];" ::"r"(shared),
+      "l"(&map), "r"(barrier), "r"(origin.column), "r"(origin.row), "r"(origin.batch)
+      : "memory");
+}
+struct RowOrigin {
+  int column, row;
+};
+__device__ __forceinline__ void load_tile(unsigned shared, const TensorMap& map, unsigned barrier,
+                                          RowOrigin origin) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%3, %4}], [%2];" ::"r"(shared),
+      "l"(&map), "r"(barrier), "r"(origin.column), "r"(origin.row)
+      : "memory");
+}
+
 // Asks for a tile that may be loaded soon to be brought to the L2 cache.
 __device__ __forceinline__ void prefetch_tile(const TensorMap& map, TileOrigin origin) {
   asm volatile(
@@ -64,8 +88,33 @@ __device__ __forceinline__ void store_tile(const TensorMap& map, unsigned shared
       "r"(shared), "r"(origin.column), "r"(origin.row), "r"(origin.head), "r"(origin.batch)
       : "memory");
 }
+__device__ __forceinline__ void store_tile(const TensorMap& map, unsigned shared,
+                                           MatrixOrigin origin) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(
+          &map),
+      "r"(shared), "r"(origin.column), "r"(origin.row), "r"(origin.batch)
+      : "memory");
+}
+__device__ __forceinline__ void store_tile(const TensorMap& map, unsigned shared,
+                                           RowOrigin origin) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%2, %3}], [%1];" ::"l"(
+          &map),
+      "r"(shared), "r"(origin.column), "r"(origin.row)
+      : "memory");
+}
+__device__ __forceinline__ void commit_stores() {
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+// Until shared memory of all but the latest `Pending` commits has been read.
+template <int Pending>
+__device__ __forceinline__ void wait_for_reads_of_stores() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
+}
 __device__ __forceinline__ void wait_for_store_reads() {
-  asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;" ::: "memory");
+  commit_stores();
+  wait_for_reads_of_stores<0>();
 }
 
 }  // namespace stof

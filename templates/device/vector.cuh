@@ -84,6 +84,31 @@ __device__ __forceinline__ void store_floats(T* pointer, const float (&values)[N
   store_elements(pointer, elements);
 }
 
+// A choice between two pieces of code, as a value: decltype(truth)::kValue.
+template <bool Value>
+struct Truth {
+  static constexpr bool kValue = Value;
+};
+
+// Two neighbours that are aligned, or that need not be.
+template <bool Aligned, typename T>
+__device__ __forceinline__ void load_pair(float (&values)[2], const T* pointer) {
+  if constexpr (Aligned) {
+    load_floats(values, pointer);
+  } else {
+    values[0] = to_float(pointer[0]);
+    values[1] = to_float(pointer[1]);
+  }
+}
+
+template <typename T>
+__device__ __forceinline__ void add_pair(float (&values)[2], const T* pointer) {
+  float addends[2];
+  load_pair<true>(addends, pointer);
+  values[0] += addends[0];
+  values[1] += addends[1];
+}
+
 // As above, at any address and distance: what is not aligned neighbours moves one by one.
 template <int N, typename T>
 __device__ __forceinline__ void load_elements_anywhere(T (&elements)[N], const T* pointer,

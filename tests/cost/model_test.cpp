@@ -123,6 +123,20 @@ TEST_CASE("a large product takes the time of the tensor cores, a thin one that o
   CHECK(fastest_product("gemm_sm90", 64, 1024, 8192).config.at("split_k") > 1);
 }
 
+TEST_CASE("what is fused behind a product takes less than a pass over its result") {
+  const auto us = [](const std::string& name, std::int64_t m, std::int64_t n, std::int64_t k) {
+    return fastest_product(name, m, n, k).time.total_us();
+  };
+  constexpr double kPassUs = 2e-6 * 32768 * 768 / 4.58 * 2;  // reading and writing the result
+  const double both = us("gemm_tma", 4096, 22016, 4096);
+  CHECK(us("gated_sm90", 4096, 11008, 4096) <= both);
+  CHECK(us("gated_sm90", 4096, 11008, 4096) > 0.95 * both);
+  CHECK(us("gated_sm80", 4096, 11008, 4096) > us("gated_sm90", 4096, 11008, 4096));
+  const double product = us("gemm_tma", 32768, 768, 768);
+  CHECK(us("gemm_norm", 32768, 768, 768) > product);
+  CHECK(us("gemm_norm", 32768, 768, 768) < product + 2 * kPassUs);
+}
+
 TEST_CASE("more of anything takes no less time") {
   double before = 0;
   for (const std::int64_t m : {1, 64, 128, 1000, 4096, 30000}) {

@@ -51,6 +51,14 @@ TEST_CASE("matrix products") {
   check(matmul_cases());
 }
 
+TEST_CASE("gated products") {
+  check(gated_cases());
+}
+
+TEST_CASE("products with a norm behind") {
+  check(normed_product_cases());
+}
+
 TEST_CASE("norms, softmax and reductions") {
   check(row_cases());
 }

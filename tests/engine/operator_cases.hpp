@@ -28,7 +28,8 @@ inline std::vector<OperatorCase> matmul_cases() {
                                                                           {130, 129, 72},
                                                                           {333, 770, 1000},
                                                                           {64, 7, 13},
-                                                                          {1024, 256, 128}}) {
+                                                                          {1024, 256, 128},
+                                                                          {4500, 1000, 64}}) {
       const std::string name = fmt::format("linear {}x{}x{} {}", m, n, k,
                                            layout == WeightLayout::OutIn ? "out_in" : "in_out");
       const Shape shape = layout == WeightLayout::OutIn ? Shape{n, k} : Shape{k, n};
@@ -66,14 +67,84 @@ inline std::vector<OperatorCase> matmul_cases() {
                      graph.output("y", graph.matmul(a, b, true, true));
                      return graph;
                    }});
-  cases.push_back({"gated product", [](DType dtype) {
-                     Graph graph("swiglu");
-                     const auto x = graph.scale(graph.input("x", {2, 50, 64}, dtype), 0.2);
-                     const auto gate = graph.linear(x, graph.weight("g", {160, 64}, dtype));
-                     const auto up = graph.linear(x, graph.weight("u", {160, 64}, dtype));
-                     graph.output("y", graph.multiply(graph.silu(gate), up));
-                     return graph;
-                   }});
+  return cases;
+}
+
+// activation(x g + b) * (x u + c), some with a residual behind.
+inline std::vector<OperatorCase> gated_cases() {
+  using Activation = Tensor (Graph::*)(const Tensor&);
+  struct Size {
+    std::int64_t m, n, k;
+    Activation activation;
+    bool has_bias, has_residual;
+  };
+  const std::vector<Size> sizes = {{50, 160, 64, &Graph::silu, false, false},
+                                   {1, 96, 1024, &Graph::silu, false, false},
+                                   {17, 65, 40, &Graph::relu, true, false},
+                                   {130, 200, 72, &Graph::gelu, true, true},
+                                   {333, 1000, 776, &Graph::gelu_tanh, true, false},
+                                   {65, 127, 1000, &Graph::sigmoid, false, true},
+                                   {700, 1376, 512, &Graph::silu, false, false},
+                                   {2048, 640, 136, &Graph::gelu_tanh, false, true}};
+  std::vector<OperatorCase> cases;
+  for (const Size& of : sizes) {
+    cases.push_back(
+        {fmt::format("gated {}x{}x{}", of.m, of.n, of.k), [of](DType dtype) {
+           Graph graph("gated");
+           const auto x = graph.scale(graph.input("x", {2, of.m, of.k}, dtype), 0.1);
+           const auto linear = [&](const std::string& name) {
+             const auto w = graph.weight("w_" + name, {of.n, of.k}, dtype);
+             return of.has_bias ? graph.linear(x, w, graph.weight("b_" + name, {of.n}, dtype))
+                                : graph.linear(x, w);
+           };
+           const Tensor gate = (graph.*of.activation)(linear("gate"));
+           const Tensor up = linear("up");
+           const Tensor y = of.has_bias ? graph.multiply(up, gate) : graph.multiply(gate, up);
+           graph.output("y",
+                        of.has_residual ? graph.add(y, graph.input("r", y.shape(), dtype)) : y);
+           return graph;
+         }});
+  }
+  return cases;
+}
+
+// norm(x w + b + r), and the sum where it is asked for.
+inline std::vector<OperatorCase> normed_product_cases() {
+  struct Size {
+    std::int64_t m, n, k;
+    bool has_bias, is_centred, gives_sum;
+    WeightLayout layout;
+  };
+  const std::vector<Size> sizes = {{64, 768, 768, true, true, false, WeightLayout::OutIn},
+                                   {333, 768, 72, true, true, true, WeightLayout::InOut},
+                                   {1, 1024, 512, false, false, true, WeightLayout::OutIn},
+                                   {700, 512, 1000, true, false, false, WeightLayout::OutIn},
+                                   {3000, 256, 136, true, true, true, WeightLayout::InOut},
+                                   {2048, 1024, 328, false, true, false, WeightLayout::OutIn},
+                                   {65, 64, 64, true, true, true, WeightLayout::OutIn},
+                                   {400, 2048, 256, true, false, true, WeightLayout::InOut}};
+  std::vector<OperatorCase> cases;
+  for (const Size& of : sizes) {
+    cases.push_back(
+        {fmt::format("normed product {}x{}x{}", of.m, of.n, of.k), [of](DType dtype) {
+           Graph graph("normed");
+           const auto x = graph.scale(graph.input("x", {2, of.m, of.k}, dtype), 0.1);
+           const Shape shape =
+               of.layout == WeightLayout::OutIn ? Shape{of.n, of.k} : Shape{of.k, of.n};
+           const auto w = graph.weight("w", shape, dtype, {.layout = of.layout});
+           const auto product = of.has_bias ? graph.linear(x, w, graph.weight("b", {of.n}, dtype))
+                                            : graph.linear(x, w);
+           const auto sum = graph.add(graph.input("r", {2, of.m, of.n}, dtype), product);
+           const auto gain = graph.weight("g", {of.n}, dtype);
+           graph.output("y", of.is_centred
+                                 ? graph.layer_norm(sum, gain, graph.weight("s", {of.n}, dtype))
+                                 : graph.rms_norm(sum, gain));
+           if (of.gives_sum) {
+             graph.output("sum", sum);
+           }
+           return graph;
+         }});
+  }
   return cases;
 }
 

@@ -52,11 +52,13 @@ TEST_CASE("products go to the kernel that was the fastest on an H200") {
       CHECK(kernel_of(product(1, n, k, WeightLayout::OutIn)) == "vector_rows");
       CHECK(kernel_of(product(4, n, k, WeightLayout::OutIn)) == "vector_rows");
       CHECK(kernel_of(product(16, n, k, WeightLayout::OutIn)) == "gemm_sm90");
-      CHECK(kernel_of(product(4096, n, k, WeightLayout::InOut)) == "gemm_sm90");
       CHECK(kernel_of(product(4096, n, k, WeightLayout::InOut), "a100") == "gemm_sm80");
     }
   }
   CHECK(kernel_of(product(1, 4096, 4096, WeightLayout::InOut)) == "gemm_sm90");
+  CHECK(kernel_of(product(4096, 768, 768, WeightLayout::InOut)) == "gemm_sm90");
+  CHECK(kernel_of(product(4096, 4096, 4096, WeightLayout::InOut)) == "gemm_tma");
+  CHECK(kernel_of(product(32768, 768, 768, WeightLayout::OutIn)) == "gemm_tma");
   CHECK(kernel_of(product(64, 63, 77, WeightLayout::InOut)) == "gemm_simple");
 }
 
@@ -75,7 +77,7 @@ TEST_CASE("what was not chosen is told, with its time") {
   REQUIRE(result.options.size() == result.program.launches.size());
   const std::vector<fusion::Option>& options = result.options.at(0);
   REQUIRE(options.size() >= 3);
-  CHECK(options[0].text().starts_with("gemm_sm90, group_m 8, split_k 1, stages "));
+  CHECK(options[0].text().starts_with("gemm_tma, group_m 8, stages "));
   for (std::size_t i = 1; i < options.size(); ++i) {
     CHECK(options[i].time.total_us() >= options[0].time.total_us());
   }

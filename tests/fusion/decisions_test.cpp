@@ -68,10 +68,10 @@ TEST_CASE("every scheme that templates can run is lowered segment by segment") {
 
 TEST_CASE("a scheme that no template can run is an error that names the segment") {
   CHECK(error_of<GraphError>([] {
-          lowered_by(feed_forward(), {.scheme = Scheme::from_text("000 111"), .settings = {}});
+          lowered_by(feed_forward(), {.scheme = Scheme::from_text("00 1111"), .settings = {}});
         }) ==
-        "scheme: no template runs segment 1 of 07, operators 3 to 5: matmul ('linear_6'), "
-        "add ('add_7'), layer_norm ('layer_norm_10')");
+        "scheme: no template runs segment 1 of 0f, operators 2 to 5: gelu ('gelu_4'), "
+        "matmul ('linear_6'), add ('add_7'), layer_norm ('layer_norm_10')");
   CHECK(error_of<GraphError>([] {
           lowered_by(feed_forward(), {.scheme = Scheme::from_text("000 11"), .settings = {}});
         }) == "scheme: 03 has 5 digits, the graph feed_forward has 6 operators");

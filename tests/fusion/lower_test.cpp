@@ -54,6 +54,75 @@ TEST_CASE("a transformer layer") {
                                                            "linear_20, add_21, layer_norm_22"});
 }
 
+TEST_CASE("a gated layer is one launch, whatever its activation is") {
+  int count = 0;
+  for (const testing::OperatorCase& of : testing::gated_cases()) {
+    const Graph graph = of.build(DType::Float16);
+    const fusion::Lowered result = lowered(graph);
+    const kernel::KernelSpec& spec = result.specs.back();
+    if (spec.entry.starts_with("gated_")) {
+      ++count;
+      CHECK(graph.dump().find(spec.variables["op"]["activated"].get<std::string>() + "(") !=
+            std::string::npos);
+    }
+  }
+  CHECK(count == 5);  // all but those of few tokens and those that TMA cannot store
+}
+
+TEST_CASE("LLaMA's gated layer is one launch from a short prompt on") {
+  for (const std::int64_t tokens : {128, 4096, 32768}) {
+    Graph graph("llama");
+    const auto x = graph.input("x", {tokens, 4096}, DType::Float16);
+    const auto gate = graph.linear(x, graph.weight("gate", {11008, 4096}, DType::Float16));
+    const auto up = graph.linear(x, graph.weight("up", {11008, 4096}, DType::Float16));
+    graph.output("y", graph.multiply(graph.silu(gate), up));
+    CHECK(lowered(graph).program.kernels == std::vector<std::string>{"gated_sm90"});
+  }
+}
+
+TEST_CASE("a product takes the norm behind it along where there are many rows") {
+  const auto kernels = [](std::int64_t tokens, bool gives_sum, WeightLayout layout) {
+    Graph graph("product_norm");
+    const auto x = graph.input("x", {tokens, 768}, DType::Float16);
+    const auto r = graph.input("r", {tokens, 768}, DType::Float16);
+    const auto w = graph.weight("w", {768, 768}, DType::Float16, {.layout = layout});
+    const auto b = graph.weight("b", {768}, DType::Float16);
+    const auto gain = graph.weight("gain", {768}, DType::Float16);
+    const auto sum = graph.add(graph.linear(x, w, b), r);
+    graph.output("y", graph.rms_norm(sum, gain));
+    if (gives_sum) {
+      graph.output("sum", sum);
+    }
+    return lowered(graph).program.kernels;
+  };
+  using Kernels = std::vector<std::string>;
+  for (const WeightLayout layout : {WeightLayout::OutIn, WeightLayout::InOut}) {
+    CHECK(kernels(32768, false, layout) == Kernels{"gemm_norm"});
+    CHECK(kernels(32768, true, layout) == Kernels{"gemm_sum_norm"});
+  }
+}
+
+TEST_CASE("a tensor map begins with the axis that lies together") {
+  const auto weight_map = [](WeightLayout layout) {
+    Graph graph("product");
+    const auto x = graph.input("x", {4096, 4096}, DType::Float16);
+    const Shape shape = layout == WeightLayout::OutIn ? Shape{2048, 4096} : Shape{4096, 2048};
+    graph.output("y",
+                 graph.linear(x, graph.weight("w", shape, DType::Float16, {.layout = layout})));
+    const fusion::Lowered result = lowered(graph);
+    REQUIRE(result.program.kernels == std::vector<std::string>{"gemm_tma"});
+    return std::get<kernel::TensorMap>(result.program.launches.at(0).arguments.at(1));
+  };
+  const kernel::TensorMap turned = weight_map(WeightLayout::OutIn);
+  CHECK(turned.extents == std::vector<std::int64_t>{1, 2048, 4096});
+  CHECK(turned.strides.back() == 1);
+  CHECK(turned.box.back() == 64);
+  CHECK(turned.box[1] > 64);
+  const kernel::TensorMap plain = weight_map(WeightLayout::InOut);
+  CHECK(plain.extents == std::vector<std::int64_t>{1, 4096, 2048});
+  CHECK(plain.box == std::vector<std::int64_t>{1, 64, 64});
+}
+
 TEST_CASE("an epilogue reads nothing that its own kernel makes") {
   Graph graph("norm");
   const auto sum = graph.add(graph.input("x", {8, 64}, DType::Float16),
@@ -164,8 +233,10 @@ TEST_CASE("integers are cast by copies, one cast a kernel") {
 }
 
 TEST_CASE("every operator has a template, on every GPU") {
-  for (const auto& cases : {testing::matmul_cases(), testing::row_cases(), testing::other_cases(),
-                            testing::attention_cases(), testing::attention_cases(34)}) {
+  for (const auto& cases :
+       {testing::matmul_cases(), testing::gated_cases(), testing::normed_product_cases(),
+        testing::row_cases(), testing::other_cases(), testing::attention_cases(),
+        testing::attention_cases(34)}) {
     for (const testing::OperatorCase& of : cases) {
       for (const DType dtype : {DType::Float16, DType::BFloat16}) {
         const std::string text = of.name + " " + std::string(name(dtype));
