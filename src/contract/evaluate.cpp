@@ -42,6 +42,8 @@ expr::Bindings bindings(const TemplateContract& contract, const ContractScope& s
   values.emplace("mask.heads", scope.mask_heads);
   values.emplace("mask.long_tiles", scope.mask_long_tiles);
   values.emplace("mask.parts", scope.mask_parts);
+  values.emplace("mask.band_first", scope.mask_band_first);
+  values.emplace("mask.band_end", scope.mask_band_end);
   for (const auto& [name, value] : scope.strides) {
     values.emplace("stride." + name, value);
   }

@@ -26,6 +26,8 @@ struct ContractScope {
   std::int64_t mask_heads = 1;
   std::int64_t mask_long_tiles = 0;  // mask.long_tiles and mask.parts
   std::int64_t mask_parts = 1;
+  std::int64_t mask_band_first = -(1 << 30);  // mask.band_first and mask.band_end
+  std::int64_t mask_band_end = 1 << 30;
   kernel::KernelConfig config;  // every parameter
 };
 

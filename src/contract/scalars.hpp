@@ -16,9 +16,12 @@ inline constexpr std::array<std::string_view, 6> kDeviceScalars = {
 };
 
 // The planes of the mask of an attention, 1 where batch elements or heads share one; and how many
-// of the query tiles that come first in its order are worked on in how many parts each.
-inline constexpr std::array<std::string_view, 4> kMaskScalars = {"mask.batch", "mask.heads",
-                                                                 "mask.long_tiles", "mask.parts"};
+// of the query tiles that come first in its order are worked on in how many parts each. A template
+// that reads one of the last two takes bands alone, whose query i sees keys i + band_first …
+// i + band_end - 1.
+inline constexpr std::array<std::string_view, 6> kMaskScalars = {
+    "mask.batch", "mask.heads", "mask.long_tiles", "mask.parts", "mask.band_first", "mask.band_end",
+};
 
 // Arrays of the layout of its mask that an attention template may take, as "mask.order".
 // ../../templates/README.md describes them.

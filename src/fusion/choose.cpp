@@ -16,6 +16,14 @@
 
 namespace stof::fusion {
 
+bool reads_key_rows(const Use& use) {
+  return use.kernel->contract.takes_mask_array("key_col");
+}
+
+bool takes_bands(const Use& use) {
+  return use.kernel->contract.reads("mask.band_first");
+}
+
 namespace {
 
 using kernel::KernelConfig;
@@ -142,13 +150,22 @@ std::int64_t query_tiles(const Use& use) {
   return use.dim("batch") * use.dim("heads") * mask::ceil_div(use.dim("q_len"), mask::kTile);
 }
 
-// Of the kernel for Hopper, by times on an H200. Small blocks, several to an SM, hide each other's
-// waits and look at no more tiles than the mask has; tall ones read keys less often, which long
-// rows of wide heads, or of all keys, want.
+// Active tiles of 64 keys of 64 query rows, in the mean.
+double tiles_per_row(const Use& use, const AttentionMask& mask) {
+  const mask::MaskFeatures& features = mask.features();
+  return static_cast<double>(features.full_tiles + features.part_tiles) /
+         static_cast<double>(features.tiles) *
+         static_cast<double>(mask::ceil_div(use.dim("kv_len"), mask::kTile));
+}
+
+constexpr double kLongRow = 12;  // active tiles of 64 query rows
+
+// Of the one that takes all masks, by times on an H200. Small blocks, several to an SM, hide each
+// other's waits and look at no more tiles than the mask has; tall ones read keys less often, which
+// long rows of wide heads, or of all keys, want.
 KernelConfig hopper_config(const Use& use, const AttentionMask& mask) {
   KernelConfig config = contract::default_config(use.kernel->contract);
   constexpr double kDense = 0.75;
-  constexpr double kLongRow = 12;  // active tiles of 64 query rows
   const auto set = [&](std::int64_t tile_q, std::int64_t tile_k, std::int64_t blocks_per_sm,
                        bool overlaps) {
     config["tile_q"] = tile_q;
@@ -160,9 +177,7 @@ KernelConfig hopper_config(const Use& use, const AttentionMask& mask) {
   const std::int64_t sm_count = use.scope.device.at("device.sm_count");
   const std::int64_t width = std::max(use.dim("head_dim"), use.dim("value_dim"));
   const mask::MaskFeatures& features = mask.features();
-  const double per_row = static_cast<double>(features.full_tiles + features.part_tiles) /
-                         static_cast<double>(features.tiles) *
-                         static_cast<double>(mask::ceil_div(use.dim("kv_len"), mask::kTile));
+  const double per_row = tiles_per_row(use, mask);
   if (width > 2 * mask::kTile) {
     return config;
   }
@@ -187,14 +202,51 @@ bool is_for_hopper(const Use& use) {
   return use.kernel->contract.name == kHopperAttention;
 }
 
-// Of the kernels that visit tiles, that for Hopper is taken where its blocks fill the GPU, and only
-// there.
-bool is_out_of_place(const Use& use, const std::vector<Use>& uses) {
+// Of the kernel for bands, by times on an H200; nothing where a warp that is ahead with lists of
+// tiles is worth its while. All keys of 64 queries at once is best where they fit registers: there
+// is one chain of waits then, and one maximum.
+std::optional<KernelConfig> band_config(const Use& use, const AttentionMask& mask) {
+  constexpr std::int64_t kMostAtOnce = 192;  // keys
+  const auto config = [](std::int64_t tile_q, std::int64_t tile_k, std::int64_t step,
+                         std::int64_t stages, std::int64_t blocks_per_sm) {
+    return KernelConfig{{"tile_q", tile_q}, {"tile_k", tile_k},
+                        {"step", step},     {"key_groups", stages == 1 ? 1 : tile_k / step},
+                        {"stages", stages}, {"blocks_per_sm", blocks_per_sm}};
+  };
+  const bool is_wide = std::max(use.dim("head_dim"), use.dim("value_dim")) > mask::kTile;
+  const std::int64_t keys = use.dim("kv_len");
+  const std::int64_t span =
+      std::min(keys, mask::kTile - 1 + use.scope.mask_band_end - use.scope.mask_band_first);
+  if (span <= kMostAtOnce) {
+    const std::int64_t tile_k = std::max(mask::kTile, mask::ceil_div(span, 32) * 32);
+    return config(64, tile_k, tile_k, 1, is_wide ? 2 : tile_k > 128 ? 3 : 4);
+  }
+  const std::int64_t sm_count = use.scope.device.at("device.sm_count");
+  if (is_wide) {
+    const bool is_short = keys <= 512 && query_tiles(use) >= sm_count;
+    return is_short ? std::optional(config(64, 64, 64, 2, 2)) : std::nullopt;
+  }
+  if (query_tiles(use) < 3 * sm_count) {
+    return keys <= 1024 ? std::optional(config(64, 128, 64, 2, 2)) : std::nullopt;
+  }
+  if (tiles_per_row(use, mask) >= kLongRow) {
+    return config(128, 128, 128, 2, 2);
+  }
+  return keys <= 1024 ? std::optional(config(64, 64, 64, 2, 4)) : std::nullopt;
+}
+
+// Of the kernels that visit tiles, that for bands is taken where it has a setting; else that for
+// Hopper where its blocks fill the GPU, and only there.
+bool is_out_of_place(const Use& use, const std::vector<Use>& uses, const AttentionMask& mask) {
   if (reads_key_rows(use) || std::none_of(uses.begin(), uses.end(), is_for_hopper)) {
     return false;
   }
+  const auto band = std::find_if(uses.begin(), uses.end(), takes_bands);
+  if (band != uses.end() && band_config(*band, mask)) {
+    return !takes_bands(use);
+  }
   const bool fills = query_tiles(use) >= use.scope.device.at("device.sm_count");
-  return is_for_hopper(use) != fills;
+  return takes_bands(use) || is_for_hopper(use) != fills;
 }
 
 }  // namespace
@@ -205,10 +257,6 @@ std::string Option::text() const {
     text += fmt::format(", {} {}", name, value);
   }
   return text + ": " + time.text();
-}
-
-bool reads_key_rows(const Use& use) {
-  return use.kernel->contract.takes_mask_array("key_col");
 }
 
 const Choice* Chooser::choose(const std::vector<Use>& uses, const Chain& chain, const graph::Ir& ir,
@@ -224,7 +272,7 @@ const Choice* Chooser::choose(const std::vector<Use>& uses, const Chain& chain, 
   }
   std::vector<std::pair<std::size_t, Option>> all;
   for (std::size_t use = 0; use < uses.size(); ++use) {
-    if (mask != nullptr && is_out_of_place(uses[use], uses)) {
+    if (mask != nullptr && is_out_of_place(uses[use], uses, *mask)) {
       continue;
     }
     for (Option& option : options(uses[use], epilogue, mask)) {
@@ -345,6 +393,10 @@ std::vector<Option> Chooser::options(const Use& use, const cost::Epilogue& epilo
   std::vector<KernelConfig> settings = model_.settings(problem);
   if (mask != nullptr && is_for_hopper(use)) {
     settings = {hopper_config(use, *mask)};
+  }
+  if (mask != nullptr && takes_bands(use)) {
+    const std::optional<KernelConfig> config = band_config(use, *mask);
+    settings = config ? std::vector{*config} : std::vector<KernelConfig>();
   }
   std::vector<Option> options;
   for (KernelConfig& config : settings) {

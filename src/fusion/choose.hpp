@@ -16,6 +16,8 @@ namespace stof::fusion {
 
 // Whether an attention template takes lists of keys, which masks that differ from run to run lack.
 bool reads_key_rows(const Use& use);
+// Whether its template takes masks that are bands, and no others.
+bool takes_bands(const Use& use);
 
 // One way to run a group.
 struct Option {

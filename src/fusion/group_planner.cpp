@@ -155,6 +155,14 @@ std::vector<Use> GroupPlanner::fitting_uses(const Group& group, const AttentionM
                                        mask->run_time->build.max_keys)
                          : "the keys of a row are known at run time only";
       }
+      if (takes_bands(use) && use.misfit.empty()) {
+        const std::optional<mask::Band> band = mask->arrays ? mask->arrays->band() : std::nullopt;
+        use.scope.mask_band_first = band ? band->first : 0;
+        use.scope.mask_band_end = band ? band->end : 0;
+        use.misfit = !band                        ? "the mask is no band"
+                     : mask->modifier.has_score() ? "it takes no score modifier"
+                                                  : "";
+      }
     }
     if (use.misfit.empty()) {
       uses.push_back(std::move(use));

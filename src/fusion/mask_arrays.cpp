@@ -103,6 +103,17 @@ kernel::ConstantArray MaskArrays::make_array(const std::string& name, std::int64
   return constant_array(mask::longest_first(key_rows().row_ptr));
 }
 
+const std::optional<mask::Band>& MaskArrays::band() {
+  using mask::MaskClass;
+  const bool may_be =
+      features_.mask_class == MaskClass::None || features_.mask_class == MaskClass::IntervalRows;
+  if (!has_looked_for_band_ && layout_ && may_be) {
+    band_ = mask::band(*layout_);
+  }
+  has_looked_for_band_ = true;
+  return band_;
+}
+
 const mask::AttentionTiles& MaskArrays::tiles(std::int64_t tile_q) {
   const auto found = tiles_.find(tile_q);
   if (found != tiles_.end()) {

@@ -32,6 +32,8 @@ class MaskArrays {
   // Whether lists of keys can be had: not for masks that differ from run to run.
   bool has_key_rows() const { return layout_.has_value(); }
 
+  // Nothing where the mask is no band or nothing is known.
+  const std::optional<mask::Band>& band();
   // The tiles that a kernel of tile_q query rows a tile visits; valid as long as this object.
   const mask::AttentionTiles& tiles(std::int64_t tile_q);
   // The array "mask.<name>" for a kernel of tile_q query rows a tile; null where there is none.
@@ -43,6 +45,8 @@ class MaskArrays {
 
   std::optional<mask::MaskLayout> layout_;  // nothing: known at run time only
   mask::MaskFeatures features_;
+  bool has_looked_for_band_ = false;
+  std::optional<mask::Band> band_;
   std::map<std::int64_t, mask::AttentionTiles> tiles_;
   std::optional<mask::KeyRows> key_rows_;
   std::map<std::string, kernel::ConstantArray> arrays_;

@@ -137,6 +137,32 @@ RowSpans row_spans(const MaskLayout& layout) {
   return spans;
 }
 
+std::optional<Band> band(const MaskLayout& layout) {
+  const std::optional<IntervalRows> rows = interval_rows(layout);
+  if (!rows) {
+    return std::nullopt;
+  }
+  const std::int64_t queries = layout.extent.q_len;
+  const std::int64_t keys = layout.extent.kv_len;
+  Band band{.first = -queries, .end = keys};
+  const std::int64_t count = std::ssize(rows->first);
+  for (std::int64_t r = 0; r < count; ++r) {
+    if (rows->first[r] < rows->end[r]) {
+      band.first = rows->first[r] > 0 ? rows->first[r] - r % queries : band.first;
+      band.end = rows->end[r] < keys ? rows->end[r] - r % queries : band.end;
+    }
+  }
+  for (std::int64_t r = 0; r < count; ++r) {
+    const std::int64_t first = std::max<std::int64_t>(r % queries + band.first, 0);
+    const std::int64_t end = std::min(r % queries + band.end, keys);
+    const bool is_empty = rows->first[r] == rows->end[r];
+    if (is_empty ? first < end : first != rows->first[r] || end != rows->end[r]) {
+      return std::nullopt;
+    }
+  }
+  return band;
+}
+
 std::optional<IntervalRows> interval_rows(const MaskLayout& layout) {
   RowSpans spans = row_spans(layout);
   if (!spans.are_intervals()) {

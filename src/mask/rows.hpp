@@ -32,6 +32,18 @@ struct IntervalRows {
 // Nothing where a row sees two intervals or more.
 std::optional<IntervalRows> interval_rows(const MaskLayout& layout);
 
+// Query row q sees the keys q + first, …, q + end - 1, as far as they exist. One that no row of the
+// mask comes up to is so far away that none could.
+struct Band {
+  std::int64_t first = 0;
+  std::int64_t end = 0;
+
+  friend bool operator==(const Band&, const Band&) = default;
+};
+
+// Nothing where the mask is no band that all batch elements and heads share.
+std::optional<Band> band(const MaskLayout& layout);
+
 // The keys of row r are col_idx[row_ptr[r]], …, col_idx[row_ptr[r + 1] - 1], ascending.
 struct KeyRows {
   std::vector<std::int32_t> row_ptr;

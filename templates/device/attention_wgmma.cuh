@@ -103,6 +103,26 @@ __device__ __forceinline__ void clear_rows(unsigned tile, int valid, int thread)
   }
 }
 
+// Writes the 16 rows of a warp, whose first element is `origin`, by way of its rows of `queries`,
+// which no one reads any more.
+template <typename Shape, typename T>
+__device__ __forceinline__ void store_rows(const TensorMap& o, unsigned queries,
+                                           const float (&x)[Shape::kValueColumns / 2],
+                                           TileOrigin origin) {
+  const unsigned rows = queries + threadIdx.x / 32 * 16 * Shape::kRowBytes;
+  leave_rows<T, Shape::kQueryPanelBytes>(rows, x, threadIdx.x % 32);
+  fence_for_wgmma();
+  __syncwarp();
+  if (threadIdx.x % 32 == 0) {
+#pragma unroll
+    for (int panel = 0; panel < Shape::kValuePanels; ++panel) {
+      origin.column = panel * 64;
+      store_tile(o, rows + panel * Shape::kQueryPanelBytes, origin);
+    }
+    wait_for_store_reads();
+  }
+}
+
 // Rings and their barriers; `here` when a slot is full, `free` when it may be filled again. The
 // front is aligned to 1024 bytes. Outputs take the place of the queries.
 template <typename Shape>
@@ -160,18 +180,7 @@ struct AttentionShared {
   __device__ __forceinline__ void store_outputs(const TensorMap& o, unsigned slot,
                                                 const float (&x)[Shape::kValueColumns / 2],
                                                 TileOrigin origin) {
-    const unsigned rows = shared_address(queries[slot]) + threadIdx.x / 32 * 16 * Shape::kRowBytes;
-    leave_rows<T, Shape::kQueryPanelBytes>(rows, x, threadIdx.x % 32);
-    fence_for_wgmma();
-    __syncwarp();
-    if (threadIdx.x % 32 == 0) {
-#pragma unroll
-      for (int panel = 0; panel < Shape::kValuePanels; ++panel) {
-        origin.column = panel * 64;
-        store_tile(o, rows + panel * Shape::kQueryPanelBytes, origin);
-      }
-      wait_for_store_reads();
-    }
+    store_rows<Shape, T>(o, shared_address(queries[slot]), x, origin);
     free_queries(slot);
   }
   // By a warp that is done with them.

@@ -72,6 +72,25 @@ TEST_CASE("attention visits rows where few keys of a tile are seen") {
   }
 }
 
+TEST_CASE("bands go to the kernel for them where rows are short") {
+  const std::string band = "attention_band_sm90";
+  const std::string block_wise = "attention_block_wise_sm90";
+  for (const std::int64_t head_dim : {64, 128}) {
+    for (const char* const mask : {"causal", "sliding", "full"}) {
+      CHECK(kernel_of(attention(mask, 12, 128, head_dim)) == band);
+    }
+    CHECK(kernel_of(attention("sliding", 12, 4096, head_dim)) == band);
+    CHECK(kernel_of(attention("dilated", 12, 4096, head_dim)) == band);
+    CHECK(kernel_of(attention("causal", 96, 512, head_dim)) == band);
+    CHECK(kernel_of(attention("causal", 96, 4096, head_dim)) ==
+          (head_dim == 64 ? band : block_wise));
+    CHECK(kernel_of(attention("sliding", 12, 16384, head_dim)) == block_wise);
+    CHECK(kernel_of(attention("longformer", 12, 1024, head_dim)) == block_wise);
+  }
+  CHECK(kernel_of(attention("sliding", 12, 4096, 256)) == block_wise);
+  CHECK(kernel_of(attention("sliding", 12, 4096, 64), "a100") == "attention_block_wise_sm80");
+}
+
 TEST_CASE("what was not chosen is told, with its time") {
   const fusion::Lowered result = lowered(product(4096, 3072, 768, WeightLayout::OutIn));
   REQUIRE(result.options.size() == result.program.launches.size());

@@ -76,6 +76,27 @@ TEST_CASE("causal, windows and documents are intervals, with empty rows too") {
   }
 }
 
+TEST_CASE("bands are found, with rows that they leave empty") {
+  using mask::Band;
+  const auto band_of = [](const Mask& mask, const Extent& extent) {
+    return mask::band(mask::build_layout(mask, extent));
+  };
+  const Extent extent = {.q_len = 200, .kv_len = 150};
+  CHECK(band_of({}, extent) == Band{-200, 150});
+  CHECK(band_of(causal(), extent) == Band{-200, 1});
+  CHECK(band_of(causal_bottom_right(), extent) == Band{-200, -49});
+  CHECK(band_of(sliding_window(20, 3), extent) == Band{-20, 4});
+  CHECK(band_of(Mask(key_position() >= query_position() + 9), extent) == Band{9, 150});
+  CHECK(band_of(sliding_window(5, 5) && Mask(head_index() >= 0), extent) == Band{-5, 6});
+  const Extent heads = {.heads = 3, .q_len = 100, .kv_len = 100};
+  CHECK(band_of(Mask(key_position() - query_position() <= head_index()), heads) == std::nullopt);
+  for (const Mask& mask : {block_causal(48), prefix(20), strided(2), longformer(3, 1),
+                           Mask(key_position() < 2 * query_position() - 100),
+                           causal() && Mask(query_position() != 40)}) {
+    CHECK(band_of(mask, extent) == std::nullopt);
+  }
+}
+
 TEST_CASE("rows of what no query sees are empty") {
   const MaskLayout layout = mask::build_layout(Mask(query_position() == 70 && key_position() >= 64),
                                                {.q_len = 100, .kv_len = 130});
