@@ -114,7 +114,16 @@ struct Coefficients {
         .softmax_ns = 0.0768,
         .interval_ns = 0.01,
         .predicate_ns = 0.02,
-        .bitmap_ns = 0.005}}};
+        .bitmap_ns = 0.005}},
+      {"attention_band_sm90",  // from windows and causal masks of 512 to 4096 tokens
+       {.uses_wgmma = true,
+        .tensor_share = 0.81,
+        .tall_tensor_share = 0.81,
+        .softmax_ns = 0.071,
+        .interval_ns = 0.004,
+        .block_ns = 450,
+        .alone_factor = 2.5,
+        .alone_ns = 2000}}};
   GatheredAttention gathered_attention;
   Stream stream;
 };

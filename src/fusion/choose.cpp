@@ -207,6 +207,8 @@ bool is_for_hopper(const Use& use) {
 // is one chain of waits then, and one maximum.
 std::optional<KernelConfig> band_config(const Use& use, const AttentionMask& mask) {
   constexpr std::int64_t kMostAtOnce = 192;  // keys
+  constexpr std::int64_t kShort = 1024;
+  constexpr double kVeryLongRow = 96;
   const auto config = [](std::int64_t tile_q, std::int64_t tile_k, std::int64_t step,
                          std::int64_t stages, std::int64_t blocks_per_sm) {
     return KernelConfig{{"tile_q", tile_q}, {"tile_k", tile_k},
@@ -222,17 +224,18 @@ std::optional<KernelConfig> band_config(const Use& use, const AttentionMask& mas
     return config(64, tile_k, tile_k, 1, is_wide ? 2 : tile_k > 128 ? 3 : 4);
   }
   const std::int64_t sm_count = use.scope.device.at("device.sm_count");
-  if (is_wide) {
-    const bool is_short = keys <= 512 && query_tiles(use) >= sm_count;
-    return is_short ? std::optional(config(64, 64, 64, 2, 2)) : std::nullopt;
+  const double per_row = tiles_per_row(use, mask);
+  const bool fills = query_tiles(use) >= (is_wide ? 1 : 3) * sm_count;
+  if (fills && per_row >= kLongRow && per_row <= kVeryLongRow) {
+    const bool is_large = query_tiles(use) >= 8 * sm_count;
+    return is_wide    ? config(128, 64, 64, 2, 1)
+           : is_large ? config(128, 128, 128, 2, 2)
+                      : config(64, 128, 128, 2, 3);
   }
-  if (query_tiles(use) < 3 * sm_count) {
-    return keys <= 1024 ? std::optional(config(64, 128, 64, 2, 2)) : std::nullopt;
+  if (keys > kShort || (is_wide && !fills)) {
+    return std::nullopt;
   }
-  if (tiles_per_row(use, mask) >= kLongRow) {
-    return config(128, 128, 128, 2, 2);
-  }
-  return keys <= 1024 ? std::optional(config(64, 64, 64, 2, 4)) : std::nullopt;
+  return fills ? config(64, 64, 64, 2, is_wide ? 2 : 4) : config(64, 128, 64, 2, 2);
 }
 
 // Of the kernels that visit tiles, that for bands is taken where it has a setting; else that for

@@ -82,8 +82,8 @@ TEST_CASE("bands go to the kernel for them where rows are short") {
     CHECK(kernel_of(attention("sliding", 12, 4096, head_dim)) == band);
     CHECK(kernel_of(attention("dilated", 12, 4096, head_dim)) == band);
     CHECK(kernel_of(attention("causal", 96, 512, head_dim)) == band);
-    CHECK(kernel_of(attention("causal", 96, 4096, head_dim)) ==
-          (head_dim == 64 ? band : block_wise));
+    CHECK(kernel_of(attention("causal", 96, 4096, head_dim)) == band);
+    CHECK(kernel_of(attention("full", 12, 8192, head_dim)) == block_wise);
     CHECK(kernel_of(attention("sliding", 12, 16384, head_dim)) == block_wise);
     CHECK(kernel_of(attention("longformer", 12, 1024, head_dim)) == block_wise);
   }
