@@ -43,10 +43,9 @@ struct Producer {
   RingPlace<Shape::kSlots> place = {};
   RingPlace<Shape::kQuerySlots> query_place = {};
 
-  // Asks for the queries of a tile, which announce() then lets the consumers take. Most masks see
-  // the keys near the query: they may come to L2 while the lists say which it will be.
+  // Asks for the queries of a tile, which announce() then lets the consumers take.
   __device__ __forceinline__ void load_queries(const TensorMap& q, int first_query, int head,
-                                               int kv_head, int batch) const {
+                                               int batch) const {
     wait_for_query_slot();
     if (lane < Shape::kGroups * Shape::kKeyPanels) {
       const int panel = lane / Shape::kGroups, group = lane % Shape::kGroups;
@@ -54,8 +53,6 @@ struct Producer {
       load_tile(shared_address(shared.queries[query_place.slot]) + panel * Shape::kQueryPanelBytes +
                     group * Shape::kTileBytes,
                 q, queries_here(), {panel * 64, query, head, batch});
-      prefetch_tile(k, {panel * 64, query, kv_head, batch});
-      prefetch_tile(v, {panel * 64, query, kv_head, batch});
     }
   }
   __device__ __forceinline__ void announce(const QueryTile& tile) {

@@ -60,14 +60,6 @@ __device__ __forceinline__ void load_tile(unsigned shared, const TensorMap& map,
       : "memory");
 }
 
-// Asks for a tile that may be loaded soon to be brought to the L2 cache.
-__device__ __forceinline__ void prefetch_tile(const TensorMap& map, TileOrigin origin) {
-  asm volatile(
-      "cp.async.bulk.prefetch.tensor.4d.L2.global.tile [%0, {%1, %2, %3, %4}];" ::"l"(&map),
-      "r"(origin.column), "r"(origin.row), "r"(origin.head), "r"(origin.batch)
-      : "memory");
-}
-
 // Bytes and both addresses are multiples of 16.
 __device__ __forceinline__ void load_bytes(unsigned shared, const void* global, unsigned bytes,
                                            unsigned barrier) {
