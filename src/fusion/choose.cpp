@@ -225,17 +225,21 @@ std::optional<KernelConfig> band_config(const Use& use, const AttentionMask& mas
   }
   const std::int64_t sm_count = use.scope.device.at("device.sm_count");
   const double per_row = tiles_per_row(use, mask);
-  const bool fills = query_tiles(use) >= (is_wide ? 1 : 3) * sm_count;
+  const bool fills = query_tiles(use) >= 3 * sm_count;
   if (fills && per_row >= kLongRow && per_row <= kVeryLongRow) {
     const bool is_large = query_tiles(use) >= 8 * sm_count;
     return is_wide    ? config(128, 64, 64, 2, 1)
            : is_large ? config(128, 128, 128, 2, 2)
                       : config(64, 128, 128, 2, 3);
   }
-  if (keys > kShort || (is_wide && !fills)) {
+  if (is_wide) {
+    const bool is_short = keys <= (fills ? kShort : kShort / 2) && query_tiles(use) >= sm_count;
+    return is_short ? std::optional(config(64, 64, 64, 2, 2)) : std::nullopt;
+  }
+  if (keys > kShort) {
     return std::nullopt;
   }
-  return fills ? config(64, 64, 64, 2, is_wide ? 2 : 4) : config(64, 128, 64, 2, 2);
+  return fills ? config(64, 64, 64, 2, 4) : config(64, 128, 64, 2, 2);
 }
 
 // Of the kernels that visit tiles, that for bands is taken where it has a setting; else that for

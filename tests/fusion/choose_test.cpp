@@ -1,6 +1,8 @@
 // Which kernel and which setting, for whole graphs on an H200 that is not there.
 #include "fusion/choose.hpp"
 
+#include <optional>
+
 #include <doctest/doctest.h>
 
 #include "../../tools/bench/masks.hpp"
@@ -30,13 +32,14 @@ Graph product(std::int64_t m, std::int64_t n, std::int64_t k, WeightLayout layou
   return graph;
 }
 
-Graph attention(const char* mask, std::int64_t heads, std::int64_t length, std::int64_t head_dim) {
+Graph attention(const char* mask, std::int64_t heads, std::int64_t length, std::int64_t head_dim,
+                const std::optional<Score>& score = {}) {
   Graph graph("attention");
   const Shape shape({1, heads, length, head_dim});
   const auto q = graph.input("q", shape, DType::Float16);
   const auto k = graph.input("k", shape, DType::Float16);
   const auto v = graph.input("v", shape, DType::Float16);
-  graph.output("y", graph.attention(q, k, v, {.mask = bench::mask(mask, length)}));
+  graph.output("y", graph.attention(q, k, v, {.mask = bench::mask(mask, length), .score = score}));
   return graph;
 }
 
@@ -88,6 +91,8 @@ TEST_CASE("bands go to the kernel for them where rows are short") {
     CHECK(kernel_of(attention("longformer", 12, 1024, head_dim)) == block_wise);
   }
   CHECK(kernel_of(attention("sliding", 12, 4096, 256)) == block_wise);
+  CHECK(kernel_of(attention("sliding", 12, 4096, 64, 5.0 * tanh(score() / 5.0))) == block_wise);
+  CHECK(kernel_of(attention("causal", 12, 1024, 128)) == block_wise);  // few tiles, and long
   CHECK(kernel_of(attention("sliding", 12, 4096, 64), "a100") == "attention_block_wise_sm80");
 }
 
