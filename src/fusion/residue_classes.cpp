@@ -97,8 +97,15 @@ double active_tiles(const mask::MaskFeatures& features) {
   return static_cast<double>(features.full_tiles + features.part_tiles);
 }
 
+// Whether the keys of 64 queries are a run that the kernel for bands takes at once.
+bool are_short_bands(MaskArrays& arrays) {
+  constexpr std::int64_t kMostAtOnce = 192;
+  const std::optional<mask::Band>& band = arrays.band();
+  return band && mask::kTile - 1 + band->end - band->first <= kMostAtOnce;
+}
+
 // By times on an H200: where rows are so short that classes leave nearly as many tiles, a mask with
-// gaps is faster.
+// gaps is faster, unless what they leave are short bands, for which there are no lists to read.
 bool pays(const graph::Ir& ir, const Operator& op, std::int64_t n, MaskArraysByMask& masks) {
   constexpr double kMostTiles = 0.8;
   const Shape& q = graph::value_at(ir, op.inputs[0]).shape;
@@ -111,7 +118,8 @@ bool pays(const graph::Ir& ir, const Operator& op, std::int64_t n, MaskArraysByM
                                 .kv_len = kv_len / n};
   const auto before = masks.get(predicate_of(op), extent);
   const auto after = masks.get(mask_of_class(predicate_of(op), n), of_classes);
-  return active_tiles(after->features()) <= kMostTiles * active_tiles(before->features());
+  const double most = are_short_bands(*after) ? 1.0 : kMostTiles;
+  return active_tiles(after->features()) <= most * active_tiles(before->features());
 }
 
 // Rewrites one operator of a graph, whose others it takes over as they are.
