@@ -8,7 +8,6 @@
 
 #include "base/check.hpp"
 #include "cuda/check.hpp"
-#include "mask_layout/fill.hpp"
 #include "mask_layout/stages.hpp"
 #include "stof/error.hpp"
 
@@ -27,24 +26,17 @@ LayoutCounts read(const LayoutCounts* counts, cudaStream_t stream) {
   return host;
 }
 
+// The memory of the pool may be missing yet.
 void settle(const DeviceMask& mask, const Buffers& buffers, cuda::Launches& launches) {
-  fill(buffers.layout.counts, 0, sizeof(LayoutCounts), launches);
-  mask.prepare(buffers.layout.counts, launches);
-  settle_tiles(mask.view(), buffers.layout, buffers.open, launches);
+  settle_tiles(mask.view(), buffers.layout, buffers.classes, buffers.pool, launches);
+  mask.write_bits(buffers.layout.counts, launches);
 }
 
 // All but the keys themselves.
 void list(const DeviceMask& mask, const Buffers& buffers, std::int64_t max_keys,
           LayoutReport* report, cuda::Launches& launches) {
-  clear(buffers.pool, launches);
-  evaluate_tiles(mask.view(), buffers.layout, buffers.open, buffers.pool, launches);
-  if (report != nullptr) {
-    report_status(buffers.layout.counts, report, launches);
-  }
-  list_tiles(buffers.layout, buffers.pool, launches);
-  for (const AttentionTiles& tiles : buffers.layout.attention_tiles) {
-    derive_attention_tiles(buffers.layout, tiles, buffers.space, launches);
-  }
+  evaluate_tiles(mask.view(), buffers.layout, buffers.classes, buffers.pool, launches);
+  list_tiles(buffers.layout, buffers.classes, buffers.pool, buffers.space, report, launches);
   if (buffers.layout.rows.first != nullptr) {
     measure_rows(buffers.layout, max_keys, buffers.space, launches);
   }
@@ -94,7 +86,10 @@ BuiltLayout build_layout(const DeviceMask& mask, const LayoutRequest& request,
     add_stages(launches);
     launches.launch(stream);
   };
-  run([&](cuda::Launches& launches) { settle(mask, buffers, launches); });
+  run([&](cuda::Launches& launches) {
+    settle(mask, buffers, launches);
+    count_settled_tiles(buffers.layout, buffers.classes, launches);
+  });
   const LayoutCounts settled = read(buffers.layout.counts, stream);
   if ((settled.status & kInvalidData) != 0) {
     throw GraphError("mask: lengths, offsets or columns on the device are out of range");
@@ -103,6 +98,8 @@ BuiltLayout build_layout(const DeviceMask& mask, const LayoutRequest& request,
                        .part_tiles = settled.open_tiles,
                        .keys = std::numeric_limits<std::int32_t>::max()};
   give_memory([&](Carver& carver) { carve_lists(carver, buffers, request, capacity); });
+  STOF_CUDA(cudaMemsetAsync(buffers.pool.table, 0xFF,
+                            sizeof(BitmapEntry) * buffers.pool.table_size, stream));
   run([&](cuda::Launches& launches) { list(mask, buffers, capacity.keys, nullptr, launches); });
   built.counts_ = read(buffers.layout.counts, stream);
   if (request.key_rows) {

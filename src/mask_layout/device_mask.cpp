@@ -2,9 +2,11 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "mask/layout.hpp"
-#include "mask_layout/fill.hpp"
 #include "mask_layout/upload.hpp"
+#include "stof/error.hpp"
 
 namespace stof::mask_layout {
 
@@ -55,22 +57,28 @@ Grid grid_of(const Mask& mask, const mask::Extent& extent, std::span<const MaskI
 
 DeviceMask::DeviceMask(const Mask& mask, const mask::Extent& extent, const CaptureTensors& captures,
                        std::vector<MaskInput> inputs)
-    : grid_(grid_of(mask, extent, inputs)), batch_(extent.batch), inputs_(std::move(inputs)) {
+    : grid_(grid_of(mask, extent, inputs)), inputs_(std::move(inputs)) {
+  if (inputs_.size() > kMaxInputs) {
+    throw GraphError(fmt::format("mask: {} inputs, more than the limit of {}", inputs_.size(),
+                                 kMaxInputs));
+  }
   Uploader uploader(captures);
   uploader.add(mask);
   for (const MaskInput& input : inputs_) {
-    Part part = part_of(input, grid_);
-    std::uint64_t* bits = nullptr;
-    if (input.form == InputForm::Csr) {
-      const std::int64_t words = grid_.q_len * grid_.tile_cols;
-      bits = reinterpret_cast<std::uint64_t*>(uploader.allocate(sizeof(std::uint64_t) * words));
-      part.data = bits;
-    }
-    input_bits_.push_back(bits);
-    input_places_.push_back(uploader.add(part));
-    uploader.intersect();
+    const std::int64_t words = input.form == InputForm::Csr ? grid_.q_len * grid_.tile_cols : 0;
+    input_bits_.push_back(words == 0 ? nullptr
+                                     : reinterpret_cast<std::uint64_t*>(
+                                           uploader.allocate(sizeof(std::uint64_t) * words)));
   }
   view_ = uploader.finish();
+  for (const MaskInput& input : inputs_) {
+    Part& part = view_.inputs[view_.input_count];
+    part = part_of(input, grid_);
+    if (input.form == InputForm::Csr) {
+      part.data = input_bits_[view_.input_count];
+    }
+    ++view_.input_count;
+  }
   captures_ = uploader.take_device_captures();
   memory_ = uploader.take_memory();
 }
@@ -78,27 +86,22 @@ DeviceMask::DeviceMask(const Mask& mask, const mask::Extent& extent, const Captu
 void DeviceMask::set_input(std::size_t index, const void* data, const std::int32_t* row_ptr) {
   inputs_.at(index).data = data;
   inputs_.at(index).row_ptr = row_ptr;
+  if (input_bits_[index] == nullptr) {
+    view_.inputs[index].data = data;
+  }
 }
 
 void DeviceMask::set_capture(const std::string& name, const void* data) {
-  for (DeviceCapture& capture : captures_) {
-    if (capture.name == name) {
-      capture.view.data = data;
-    }
+  for (const std::size_t place : captures_[name]) {
+    view_.captures[place].data = data;
   }
 }
 
-// The parts and captures are this mask's own, and read by what comes behind.
-void DeviceMask::prepare(LayoutCounts* counts, cuda::Launches& launches) const {
-  for (const DeviceCapture& capture : captures_) {
-    store(const_cast<CaptureView*>(view_.captures) + capture.place, capture.view, launches);
-  }
+void DeviceMask::write_bits(LayoutCounts* counts, cuda::Launches& launches) const {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    if (input_bits_[i] == nullptr) {
-      store(const_cast<Part*>(view_.parts) + input_places_[i], part_of(inputs_[i], grid_),
-            launches);
+    if (input_bits_[i] != nullptr) {
+      write_input_bits(inputs_[i], grid_, input_bits_[i], counts, launches);
     }
-    prepare_input(inputs_[i], grid_, batch_, input_bits_[i], counts, launches);
   }
 }
 

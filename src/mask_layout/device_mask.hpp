@@ -21,13 +21,6 @@ namespace stof::mask_layout {
 // copied; those on the GPU are read on each build, and must live as long.
 using CaptureTensors = std::map<std::string, TensorView, std::less<>>;
 
-// A capture that is read on the GPU, and its place among those of the mask.
-struct DeviceCapture {
-  std::string name;
-  std::size_t place = 0;
-  CaptureView view;
-};
-
 // The extents of the layout of what the mask lets see, and each of the inputs too. Throws
 // GraphError where the mask does not fit (mask::check_extent), or there are more tiles than 32 bits
 // count.
@@ -38,29 +31,28 @@ Grid grid_of(const Mask& mask, const mask::Extent& extent, std::span<const MaskI
 class DeviceMask {
  public:
   // Throws what grid_of does, GraphError where a capture has no value or one of another dtype or
-  // rank, and CudaError.
+  // rank, or there are more than kMaxInputs or kMaxCaptures, and CudaError.
   DeviceMask(const Mask& mask, const mask::Extent& extent, const CaptureTensors& captures = {},
              std::vector<MaskInput> inputs = {});
 
   const MaskView& view() const { return view_; }
   const Grid& grid() const { return grid_; }
 
-  // Other memory of the same shape, for what prepare adds from then on; row_ptr is that of a Csr.
+  // Other memory of the same shape, for the view and what write_bits adds from then on; row_ptr is
+  // that of a Csr.
   void set_input(std::size_t index, const void* data, const std::int32_t* row_ptr = nullptr);
   void set_capture(const std::string& name, const void* data);
 
-  // Adds what must come before the mask is evaluated: it gets the memory of inputs and captures,
-  // and the inputs are checked.
-  void prepare(LayoutCounts* counts, cuda::Launches& launches) const;
+  // Adds what writes the bits of inputs that have none. It comes before the first pair is
+  // evaluated, and behind what clears the counts.
+  void write_bits(LayoutCounts* counts, cuda::Launches& launches) const;
 
  private:
   MaskView view_;
   Grid grid_;
-  std::int64_t batch_ = 1;
   std::vector<MaskInput> inputs_;
-  std::vector<std::size_t> input_places_;   // among the parts
   std::vector<std::uint64_t*> input_bits_;  // one an input; null where it needs none
-  std::vector<DeviceCapture> captures_;
+  std::map<std::string, std::vector<std::size_t>> captures_;  // places in the view
   std::vector<cuda::DeviceArray<std::byte>> memory_;
 };
 

@@ -5,7 +5,9 @@
 #include "cuda/check.hpp"
 #include "mask/attention_tiles.hpp"
 #include "mask_layout/key_bits.cuh"
+#include "mask_layout/launch_order.cuh"
 #include "mask_layout/stages.hpp"
+#include "mask_layout/tile_place.cuh"
 
 namespace stof::mask_layout {
 
@@ -13,44 +15,48 @@ namespace {
 
 constexpr int kTile = static_cast<int>(mask::kTile);
 constexpr int kPieces = kTile * kTile / kLanes;  // bytes of a bitmap
-constexpr std::size_t kSharedBytes = 48 << 10;   // without asking for more
+constexpr std::size_t kSharedBytes = 48 << 10;   // of slots, so that blocks share a multiprocessor
+constexpr int kMostThreads = 256;
+constexpr int kWarp = 32;
 constexpr unsigned kFullWarp = 0xFFFFFFFF;
 
 struct Target {
-  std::int32_t* codes;
-  const std::int32_t* open;
+  std::int32_t* classes;
   LayoutCounts* counts;
   BitmapPool pool;
 };
 
+__device__ int lane() {
+  return static_cast<int>(threadIdx.x) % kWarp;
+}
+
 // Of both words of every lane of a warp.
 __device__ std::uint64_t hash_of_warp(std::uint64_t low, std::uint64_t high) {
-  const auto lane = static_cast<std::int64_t>(threadIdx.x);
-  std::uint64_t hash =
-      expr::mix(expr::mix(static_cast<std::int64_t>(low) ^ lane) ^ static_cast<std::int64_t>(high));
+  std::uint64_t hash = expr::mix(expr::mix(static_cast<std::int64_t>(low) ^ lane()) ^
+                                 static_cast<std::int64_t>(high));
   for (int distance = 16; distance > 0; distance /= 2) {
     hash ^= __shfl_xor_sync(kFullWarp, hash, distance);
   }
   return hash;
 }
 
-// The table entry of the bitmap in the slot, by the first warp.
+// The table entry of the bitmap in the slot, by a warp.
 __device__ std::int64_t entry_of(const BitmapPool& pool, std::int32_t slot, std::uint64_t low,
                                  std::uint64_t high) {
   const std::int64_t mask = pool.table_size - 1;
   auto at = static_cast<std::int64_t>(hash_of_warp(low, high)) & mask;
   while (true) {
     std::int32_t owner = 0;
-    if (threadIdx.x == 0) {
-      owner = atomicCAS(&pool.owner[at], -1, slot);
+    if (lane() == 0) {
+      owner = atomicCAS(&pool.table[at].owner, -1, slot);
     }
     owner = __shfl_sync(kFullWarp, owner, 0);
     if (owner == -1) {
       return at;
     }
     __threadfence();  // what the owner wrote before it came into the table
-    const std::uint64_t* words = pool.words + std::int64_t{owner} * mask::kTileWords + threadIdx.x;
-    const bool is_equal = __ldcg(words) == low && __ldcg(words + 32) == high;
+    const std::uint64_t* words = pool.words + std::int64_t{owner} * mask::kTileWords + lane();
+    const bool is_equal = __ldcg(words) == low && __ldcg(words + kWarp) == high;
     if (__all_sync(kFullWarp, is_equal)) {
       return at;
     }
@@ -58,80 +64,141 @@ __device__ std::int64_t entry_of(const BitmapPool& pool, std::int32_t slot, std:
   }
 }
 
-// The first warp gives the tile its code and, if there is room, its bitmap a slot.
+// A warp gives the tile its class and, if there is room, its bitmap a slot.
 __device__ void keep_bitmap(const Target& target, const std::uint64_t* bitmap, std::int32_t tile) {
   const BitmapPool& pool = target.pool;
   std::int32_t slot = 0;
-  if (threadIdx.x == 0) {
+  if (lane() == 0) {
     slot = atomicAdd(&target.counts->part_tiles, 1);
   }
   slot = __shfl_sync(kFullWarp, slot, 0);
   if (slot >= pool.capacity) {
-    if (threadIdx.x == 0) {
+    if (lane() == 0) {
       atomicOr(&target.counts->status, kPartTilesOverflow);
     }
     return;
   }
-  const std::uint64_t low = bitmap[threadIdx.x];
-  const std::uint64_t high = bitmap[threadIdx.x + 32];
-  std::uint64_t* words = pool.words + std::int64_t{slot} * mask::kTileWords + threadIdx.x;
+  const std::uint64_t low = bitmap[lane()];
+  const std::uint64_t high = bitmap[lane() + kWarp];
+  std::uint64_t* words = pool.words + std::int64_t{slot} * mask::kTileWords + lane();
   __stcg(words, low);
-  __stcg(words + 32, high);
+  __stcg(words + kWarp, high);
   __threadfence();
   __syncwarp();
   const std::int64_t entry = entry_of(pool, slot, low, high);
-  if (threadIdx.x == 0) {
-    pool.entry[slot] = static_cast<std::int32_t>(entry);
-    atomicMin(&pool.first[entry], static_cast<unsigned>(tile));
-    target.codes[tile] = slot;
+  if (lane() == 0) {
+    atomicMin(&pool.table[entry].first, static_cast<unsigned>(tile));
+    target.classes[tile] = static_cast<std::int32_t>(entry);
   }
 }
 
-__global__ void evaluate(MaskView mask, Grid grid, Target target) {
-  extern __shared__ std::int64_t slots[];
-  __shared__ std::uint64_t bitmap[mask::kTileWords];
-  const std::int32_t open_tiles = target.counts->open_tiles;
-  for (std::int64_t i = blockIdx.x; i < open_tiles; i += gridDim.x) {
-    const std::int32_t tile = target.open[i];
-    const std::int64_t row = tile / grid.tile_cols;
-    const std::int64_t plane = row / grid.tile_rows;
-    const std::int64_t q = row % grid.tile_rows * kTile;
-    const std::int64_t k = tile % grid.tile_cols * kTile;
-    unsigned seen = 0;
-    unsigned hidden = 0;
-    for (int piece = threadIdx.x; piece < kPieces; piece += blockDim.x) {
-      const Point point = {.batch = plane / grid.mask_heads,
-                           .head = plane % grid.mask_heads,
-                           .query = q + piece % kTile,
-                           .key = k + piece / kTile * kLanes};
-      const bool exists = point.query < grid.q_len && point.key < grid.kv_len;
-      const unsigned bits = exists ? key_bits(mask, grid, point, slots) : 0;
-      seen |= bits;
-      hidden |= exists ? run_of_bits(0, grid.kv_len - point.key) & ~bits : 0;
-      reinterpret_cast<std::uint8_t*>(bitmap)[piece] = static_cast<std::uint8_t>(bits);
-    }
-    const bool is_any_seen = __syncthreads_or(seen != 0);
-    const bool is_any_hidden = __syncthreads_or(hidden != 0);
-    if (is_any_seen && is_any_hidden) {
-      if (threadIdx.x < 32) {
-        keep_bitmap(target, bitmap, tile);
-      }
-    } else if (threadIdx.x == 0) {
-      target.codes[tile] = is_any_seen ? mask::kAllSeen : mask::kNoneSeen;
+__device__ Point point_of(const TilePlace& place, int row, int key) {
+  return {.batch = place.batch,
+          .head = place.head,
+          .query = place.query + row,
+          .key = place.key + key};
+}
+
+// What the bits of a tile say.
+struct Findings {
+  bool is_any_seen;
+  bool is_any_hidden;
+};
+
+__device__ Findings evaluate_tile(const Program& program, const Grid& grid, std::int32_t tile,
+                                  std::uint64_t* bitmap, std::int64_t* slots) {
+  const TilePlace place(grid, tile);
+  if (program.mask.row_slots != 0) {
+    for (int row = static_cast<int>(threadIdx.x); row < kTile;
+         row += static_cast<int>(blockDim.x)) {
+      prepare_row(program, grid, point_of(place, row, 0), slots);
     }
     __syncthreads();
   }
+  unsigned seen = 0;
+  unsigned hidden = 0;
+  for (int piece = static_cast<int>(threadIdx.x); piece < kPieces;
+       piece += static_cast<int>(blockDim.x)) {
+    const Point point = point_of(place, piece % kTile, piece / kTile * kLanes);
+    const bool exists = point.query < grid.q_len && point.key < grid.kv_len;
+    const unsigned bits = exists ? key_bits(program, grid, point, slots) : 0;
+    seen |= bits;
+    hidden |= exists ? run_of_bits(0, grid.kv_len - point.key) & ~bits : 0;
+    reinterpret_cast<std::uint8_t*>(bitmap)[piece] = static_cast<std::uint8_t>(bits);
+  }
+  return {.is_any_seen = __syncthreads_or(seen != 0) != 0,
+          .is_any_hidden = __syncthreads_or(hidden != 0) != 0};
+}
+
+// Tile i belongs to block i % gridDim.x, so that neighbours do not wait for one another.
+__global__ void __launch_bounds__(kMostThreads)
+    evaluate(const __grid_constant__ MaskView mask, Grid grid, Target target) {
+  extern __shared__ std::int64_t slots[];
+  __shared__ ProgramStore store;
+  __shared__ std::uint64_t bitmaps[2][mask::kTileWords];
+  __shared__ std::int32_t open[kMostThreads];
+  __shared__ std::int32_t open_count;
+  const Program program = stored(mask, store);
+  await_previous();
+  const auto warps = static_cast<int>(blockDim.x) / kWarp;
+  const auto warp = static_cast<int>(threadIdx.x) / kWarp;
+  int number = 0;  // of the tiles that the block has evaluated
+  const std::int64_t stride = gridDim.x;
+  for (std::int64_t begin = blockIdx.x; begin < grid.tile_count(); begin += stride * blockDim.x) {
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      open_count = 0;
+    }
+    __syncthreads();
+    const std::int64_t own = begin + stride * threadIdx.x;
+    if (own < grid.tile_count() && target.classes[own] == kOpen) {
+      open[atomicAdd(&open_count, 1)] = static_cast<std::int32_t>(own);
+    }
+    __syncthreads();
+    const int count = open_count;
+    for (int i = 0; i < count; ++i, ++number) {
+      const std::int32_t tile = open[i];
+      // Two take turns: while a warp keeps one bitmap the others work on the next.
+      std::uint64_t* bitmap = bitmaps[number % 2];
+      const Findings found = evaluate_tile(program, grid, tile, bitmap, slots);
+      if (warp != number % warps) {
+        continue;
+      }
+      if (found.is_any_seen && found.is_any_hidden) {
+        keep_bitmap(target, bitmap, tile);
+      } else if (lane() == 0) {
+        target.classes[tile] = found.is_any_seen ? mask::kAllSeen : mask::kNoneSeen;
+      }
+    }
+  }
+}
+
+// The largest prime up to a number of at least 2, so that tiles of a row, column or diagonal fall
+// into many blocks.
+std::int64_t prime_up_to(std::int64_t number) {
+  const auto is_prime = [](std::int64_t candidate) {
+    for (std::int64_t divisor = 2; divisor * divisor <= candidate; ++divisor) {
+      if (candidate % divisor == 0) {
+        return false;
+      }
+    }
+    return true;
+  };
+  while (!is_prime(number)) {
+    --number;
+  }
+  return number;
 }
 
 }  // namespace
 
-void evaluate_tiles(const MaskView& mask, const Layout& layout, const OpenTiles& open,
+void evaluate_tiles(const MaskView& mask, const Layout& layout, std::int32_t* classes,
                     const BitmapPool& pool, cuda::Launches& launches) {
   const auto bytes_of = [&](int threads) {
-    return sizeof(std::int64_t) * kLanes * threads * mask.slots;
+    return sizeof(Word) * static_cast<std::size_t>(slot_words(mask, threads));
   };
-  int threads = 128;
-  while (threads > 32 && bytes_of(threads) > kSharedBytes) {
+  int threads = kMostThreads;
+  while (threads > kWarp && bytes_of(threads) > kSharedBytes) {
     threads /= 2;
   }
   cuda::allow_all_shared_memory(reinterpret_cast<const void*>(evaluate));
@@ -143,15 +210,15 @@ void evaluate_tiles(const MaskView& mask, const Layout& layout, const OpenTiles&
   STOF_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
   STOF_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks_each, evaluate, threads,
                                                           bytes_of(threads)));
-  const auto blocks = static_cast<unsigned>(
-      std::min(layout.grid.tile_count(), std::int64_t{multiprocessors} * blocks_each));
-  launches.add(
-      evaluate,
-      {.grid = blocks,
-       .block = static_cast<unsigned>(threads),
-       .dynamic_shared_bytes = bytes_of(threads)},
-      mask, layout.grid,
-      {.codes = layout.tile_codes, .open = open.tiles, .counts = layout.counts, .pool = pool});
+  const std::int64_t most = std::int64_t{multiprocessors} * blocks_each;
+  const std::int64_t tiles = layout.grid.tile_count();
+  const auto blocks = static_cast<unsigned>(tiles <= most ? tiles : prime_up_to(most));
+  launches.add(evaluate,
+               behind({.grid = blocks,
+                       .block = static_cast<unsigned>(threads),
+                       .dynamic_shared_bytes = bytes_of(threads)}),
+               mask, layout.grid,
+               {.classes = classes, .counts = layout.counts, .pool = pool});
 }
 
 }  // namespace stof::mask_layout

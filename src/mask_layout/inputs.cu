@@ -1,8 +1,6 @@
 #include "mask_layout/inputs.hpp"
 
-#include <algorithm>
-
-#include "mask_layout/fill.hpp"
+#include "mask_layout/launch_order.cuh"
 
 namespace stof::mask_layout {
 
@@ -11,42 +9,26 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kWarp = 32;
 
-__global__ void __launch_bounds__(kThreads)
-    check_lengths(const std::int32_t* lengths, std::int64_t count, std::int64_t kv_len,
-                  LayoutCounts* counts) {
-  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i < count && (lengths[i] < 0 || lengths[i] > kv_len)) {
-    atomicOr(&counts->status, kInvalidData);
-  }
-}
-
-__global__ void __launch_bounds__(kThreads)
-    check_offsets(const std::int32_t* offsets, std::int64_t count, std::int64_t last,
-                  LayoutCounts* counts) {
-  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i >= count) {
-    return;
-  }
-  const bool is_valid =
-      i == 0 ? offsets[0] == 0 : offsets[i - 1] <= offsets[i] && offsets[i] <= last;
-  if (!is_valid) {
-    atomicOr(&counts->status, kInvalidData);
-  }
-}
-
 // A warp writes a row. Words of 32 bits lie in those of 64 as the GPU counts bytes.
 __global__ void __launch_bounds__(kThreads)
     write_bits(MaskInput input, Grid grid, std::uint32_t* bits, LayoutCounts* counts) {
+  await_previous();
   const std::int64_t row = (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
+  const auto lane = static_cast<int>(threadIdx.x) % kWarp;
   if (row >= grid.q_len) {
     return;
   }
+  const std::int64_t row_words = (grid.kv_len + 63) / 64 * 2;
+  std::uint32_t* words = bits + row * row_words;
+  for (std::int64_t i = lane; i < row_words; i += kWarp) {
+    words[i] = 0;
+  }
+  __syncwarp();
   const std::int64_t begin = input.row_ptr[row];
   const std::int64_t end = input.row_ptr[row + 1];
   bool is_valid = begin >= 0 && begin <= end && end <= input.count && (row != 0 || begin == 0);
-  std::uint32_t* words = bits + row * ((grid.kv_len + 63) / 64 * 2);
   const auto* columns = static_cast<const std::int32_t*>(input.data);
-  for (std::int64_t i = begin + threadIdx.x % kWarp; is_valid && i < end; i += kWarp) {
+  for (std::int64_t i = begin + lane; is_valid && i < end; i += kWarp) {
     const std::int32_t column = columns[i];
     is_valid = column >= 0 && column < grid.kv_len;
     if (is_valid) {
@@ -58,34 +40,13 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-unsigned blocks_for(std::int64_t threads) {
-  return static_cast<unsigned>((threads + kThreads - 1) / kThreads);
-}
-
 }  // namespace
 
-void prepare_input(const MaskInput& input, const Grid& grid, std::int64_t batch,
-                   std::uint64_t* bits, LayoutCounts* counts, cuda::Launches& launches) {
-  const auto* integers = static_cast<const std::int32_t*>(input.data);
-  switch (input.form) {
-    case InputForm::KeyLengths:
-      launches.add(check_lengths, {.grid = blocks_for(batch), .block = kThreads}, integers, batch,
-                   grid.kv_len, counts);
-      break;
-    case InputForm::CuSeqlens:
-      launches.add(check_offsets, {.grid = blocks_for(input.count), .block = kThreads}, integers,
-                   input.count, std::max(grid.q_len, grid.kv_len), counts);
-      break;
-    case InputForm::Csr: {
-      const std::int64_t words = (grid.kv_len + 63) / 64 * grid.q_len;
-      fill(bits, 0, sizeof(*bits) * words, launches);
-      launches.add(write_bits, {.grid = blocks_for(grid.q_len * kWarp), .block = kThreads}, input,
-                   grid, reinterpret_cast<std::uint32_t*>(bits), counts);
-      break;
-    }
-    case InputForm::Dense:
-      break;
-  }
+void write_input_bits(const MaskInput& input, const Grid& grid, std::uint64_t* bits,
+                      LayoutCounts* counts, cuda::Launches& launches) {
+  const auto blocks = static_cast<unsigned>((grid.q_len * kWarp + kThreads - 1) / kThreads);
+  launches.add(write_bits, behind({.grid = blocks, .block = kThreads}), input, grid,
+               reinterpret_cast<std::uint32_t*>(bits), counts);
 }
 
 }  // namespace stof::mask_layout

@@ -24,9 +24,9 @@ struct MaskInput {
   std::int64_t heads = 1;
 };
 
-// Adds the check that values are in range, which sets kInvalidData where one is not, and for
-// Csr writes its bits, [q_len][ceil(kv_len / 64)] words.
-void prepare_input(const MaskInput& input, const Grid& grid, std::int64_t batch,
-                   std::uint64_t* bits, LayoutCounts* counts, cuda::Launches& launches);
+// Adds what writes the bits of a Csr, [q_len][ceil(kv_len / 64)] words, and sets kInvalidData where
+// a value is out of range.
+void write_input_bits(const MaskInput& input, const Grid& grid, std::uint64_t* bits,
+                      LayoutCounts* counts, cuda::Launches& launches);
 
 }  // namespace stof::mask_layout

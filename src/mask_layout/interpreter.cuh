@@ -1,17 +1,17 @@
-// Runs a program at the eight neighbouring keys of each thread, as expr::Interpreter does on the
-// host.
+// Runs a program at neighbouring keys of each thread, as expr::Interpreter does on the host.
 #pragma once
 
 #include <algorithm>
 
 #include "expr/operation.hpp"
 #include "expr/semantics.hpp"
-#include "mask_layout/views.hpp"
+#include "mask/layout.hpp"
+#include "mask_layout/program.cuh"
 #include "mask_layout/words.cuh"
 
 namespace stof::mask_layout {
 
-constexpr int kLanes = 8;
+constexpr int kLanes = 8;  // keys of a thread
 
 // Where a thread is; its keys are `key` to `key` + 7.
 struct Point {
@@ -21,109 +21,76 @@ struct Point {
   std::int64_t key;
 };
 
-// Slots in shared memory: the word of a lane of a slot lies beside that of the next thread.
+// Words of shared memory that the slots of so many threads take.
+constexpr std::int64_t slot_words(const MaskView& mask, int threads) {
+  return std::int64_t{mask.slots} * kLanes * threads + mask.row_slots * mask::kTile;
+}
+
+// Steps over so many keys at once: one for what does not depend on them, else kLanes. Slots are in
+// shared memory: the word of a lane of a slot lies beside that of the next thread, and behind all of
+// them come those of rows, a word for each of 64. The last
+// result stays in registers: words, or the bits of truth values, bit i for key i. In slots a truth
+// value that varies is its bits, and one that does not is 0 or anything else.
+template <int kKeys>
 class Interpreter {
  public:
-  __device__ Interpreter(const MaskView& mask, const Grid& grid, Word* slots)
-      : mask_(mask), grid_(grid), slots_(slots + threadIdx.x) {}
+  __device__ Interpreter(const Program& program, const Grid& grid, const Point& point, Word* slots)
+      : program_(program), grid_(grid), point_(point), slots_(slots) {}
 
-  // The truth of the results, bit i for key i.
-  __device__ unsigned run(int first_step, int end_step, const Point& point) {
-    Step step{};
+  // The bits of the last result.
+  __device__ unsigned run(int first_step, int end_step) {
+    Step following = load_step(program_.steps + first_step);
     for (int i = first_step; i < end_step; ++i) {
-      step = load(mask_.steps + i);
-      perform(step, point);
+      const Step step = following;
+      following = load_step(program_.steps + std::min(i + 1, end_step - 1));
+      perform(step);
+      if ((step.flags & kIsForwarded) == 0) {
+        keep_result(step);
+      }
     }
-    if (!(step.flags & kResultVaries)) {
-      return *slot(0) != 0 ? 0xFF : 0;
-    }
-    unsigned bits = 0;
-#pragma unroll
-    for (int lane = 0; lane < kLanes; ++lane) {
-      bits |= unsigned{slot(0)[lane * blockDim.x] != 0} << lane;
-    }
-    return bits;
+    return bits_;
   }
 
  private:
-  static __device__ Step load(const Step* step) {
-    const int4 words = __ldg(reinterpret_cast<const int4*>(step));
-    Step loaded;
-    memcpy(&loaded, &words, sizeof(loaded));
-    return loaded;
+  static constexpr unsigned kAllKeys = (1U << kKeys) - 1;
+
+  static __device__ bool has_truth(const Step& step) {
+    const auto op = static_cast<expr::Op>(step.op);
+    return (step.flags & kIsTruth) != 0 || op == expr::Op::Keep ||
+           (op >= expr::Op::Equal && op <= expr::Op::GreaterEqual);
   }
 
-  __device__ Word* slot(int number) const {
-    return slots_ + number * kLanes * blockDim.x;
+  __device__ Word* slot_of(int number) const {
+    if (number < kRowSlot) {
+      return slots_ + number * kLanes * blockDim.x + threadIdx.x;
+    }
+    const auto row = static_cast<int>(point_.query) % static_cast<int>(mask::kTile);
+    return slots_ + program_.mask.slots * kLanes * blockDim.x +
+           (number - kRowSlot) * static_cast<int>(mask::kTile) + row;
   }
 
-  // Lanes of an operand: all the first where it does not vary.
-  struct Operand {
-    const Word* words;
-    unsigned stride;
-    __device__ Word operator[](int lane) const { return words[lane * stride]; }
-  };
-
-  __device__ Operand operand(const Step& step, int i) const {
-    return {slot(step.operands[i]), step.flags & operand_varies(i) ? blockDim.x : 0};
-  }
-
-  // All lanes are read before one is written, since an operand may lie in the destination.
-  template <typename Function>
-  __device__ void fill(const Step& step, Function function) {
-    Word* result = slot(step.destination);
-    if (!(step.flags & kResultVaries)) {
-      *result = function(0);
+  __device__ void keep_result(const Step& step) {
+    Word* result = slot_of(step.destination);
+    if (has_truth(step)) {
+      *result = bits_;
       return;
     }
-    Word words[kLanes];
 #pragma unroll
-    for (int lane = 0; lane < kLanes; ++lane) {
-      words[lane] = function(lane);
-    }
-#pragma unroll
-    for (int lane = 0; lane < kLanes; ++lane) {
-      result[lane * blockDim.x] = words[lane];
+    for (int key = 0; key < kKeys; ++key) {
+      result[key * blockDim.x] = words_[key];
     }
   }
 
-  template <typename Function>
-  __device__ void unary(const Step& step, Function function) {
-    const Operand a = operand(step, 0);
-    fill(step, [&](int lane) -> Word { return function(a[lane]); });
-  }
-
-  template <typename Function>
-  __device__ void binary(const Step& step, Function function) {
-    const Operand a = operand(step, 0);
-    const Operand b = operand(step, 1);
-    fill(step, [&](int lane) -> Word { return function(a[lane], b[lane]); });
-  }
-
-  template <typename Function>
-  __device__ void floats(const Step& step, Function function) {
-    binary(step, [=](Word a, Word b) { return as_word(function(as_float(a), as_float(b))); });
-  }
-
-  template <typename Compare>
-  __device__ void compare(const Step& step, Compare compare) {
-    if ((step.flags & kIsFloat) != 0) {
-      binary(step, [=](Word a, Word b) -> Word { return compare(as_float(a), as_float(b)); });
-    } else {
-      binary(step, [=](Word a, Word b) -> Word { return compare(a, b); });
-    }
-  }
-
-  __device__ Word scalar(Scalar name, const Point& point) const {
+  __device__ Word scalar(Scalar name) const {
     switch (name) {
       case Scalar::Batch:
-        return point.batch;
+        return point_.batch;
       case Scalar::Head:
-        return point.head;
+        return point_.head;
       case Scalar::Query:
-        return point.query;
+        return point_.query;
       case Scalar::Key:
-        return point.key;
+        return point_.key;
       case Scalar::QueryLength:
         return grid_.q_len;
       case Scalar::KeyLength:
@@ -132,8 +99,104 @@ class Interpreter {
     return grid_.kv_len;
   }
 
+  // The only word of an operand that does not vary, or the first.
+  __device__ Word first_word(const Step& step, int i) const {
+    const int place = step.operands[i];
+    return place < kPrevious    ? *slot_of(place)
+           : place == kPrevious ? words_[0]
+           : place == kWord     ? step.word
+                                : scalar(static_cast<Scalar>(place - kScalar));
+  }
+
+  __device__ void read(const Step& step, int i, Word (&words)[kKeys]) const {
+    const int place = step.operands[i];
+    const bool varies = (step.flags & operand_varies(i)) != 0;
+    if (varies && place == kPrevious) {
+#pragma unroll
+      for (int key = 0; key < kKeys; ++key) {
+        words[key] = words_[key];
+      }
+    } else if (varies && place < kPrevious) {
+      const Word* slot = slot_of(place);
+#pragma unroll
+      for (int key = 0; key < kKeys; ++key) {
+        words[key] = slot[key * blockDim.x];
+      }
+    } else {
+      const Word first = first_word(step, i);
+#pragma unroll
+      for (int key = 0; key < kKeys; ++key) {
+        words[key] = varies ? first + key : first;
+      }
+    }
+  }
+
+  __device__ unsigned read_bits(const Step& step, int i) const {
+    const bool varies = (step.flags & operand_varies(i)) != 0;
+    const int place = step.operands[i];
+    const unsigned bits = place == kPrevious ? bits_ : static_cast<unsigned>(first_word(step, i));
+    return varies ? bits : bits != 0 ? kAllKeys : 0;
+  }
+
+  template <typename Function>
+  __device__ void unary(const Step& step, Function function) {
+    Word a[kKeys];
+    read(step, 0, a);
+#pragma unroll
+    for (int key = 0; key < kKeys; ++key) {
+      words_[key] = function(a[key]);
+    }
+  }
+
+  template <typename Function>
+  __device__ void binary(const Step& step, Function function) {
+    Word a[kKeys];
+    Word b[kKeys];
+    read(step, 0, a);
+    read(step, 1, b);
+#pragma unroll
+    for (int key = 0; key < kKeys; ++key) {
+      words_[key] = function(a[key], b[key]);
+    }
+  }
+
+  template <typename Function>
+  __device__ void floats(const Step& step, Function function) {
+    binary(step, [=](Word a, Word b) { return as_word(function(as_float(a), as_float(b))); });
+  }
+
+  template <typename Test>
+  __device__ void test(const Step& step, Test is_true) {
+    Word a[kKeys];
+    Word b[kKeys];
+    read(step, 0, a);
+    read(step, 1, b);
+    bits_ = 0;
+#pragma unroll
+    for (int key = 0; key < kKeys; ++key) {
+      bits_ |= unsigned{is_true(a[key], b[key])} << key;
+    }
+  }
+
+  template <typename Compare>
+  __device__ void compare(const Step& step, Compare compare) {
+    if ((step.flags & kIsFloat) != 0) {
+      test(step, [=](Word a, Word b) -> bool { return compare(as_float(a), as_float(b)); });
+    } else {
+      test(step, [=](Word a, Word b) -> bool { return compare(a, b); });
+    }
+  }
+
+  __device__ void take_nonzero() {
+    bits_ = 0;
+#pragma unroll
+    for (int key = 0; key < kKeys; ++key) {
+      bits_ |= unsigned{words_[key] != 0} << key;
+    }
+  }
+
   __device__ void read_table(const Step& step) {
-    const TableView& table = mask_.tables[step.word];
+    const TableView& table = program_.mask.tables[step.word];
     const std::int64_t* entries = table.entries;
     const std::int64_t last = table.size - 1;
     unary(step,
@@ -141,49 +204,84 @@ class Interpreter {
   }
 
   __device__ void read_capture(const Step& step) {
-    const CaptureView& capture = mask_.captures[step.word];
-    fill(step, [&](int lane) -> Word {
-      std::int64_t at = 0;
-      for (int axis = 0; axis < capture.rank; ++axis) {
-        const Word index = operand(step, axis)[lane];
-        at += std::min(std::max(index, Word{0}), capture.shape[axis] - 1) * capture.strides[axis];
+    const CaptureView& capture = program_.mask.captures[step.word];
+    Word at[kKeys] = {};
+    for (int axis = 0; axis < capture.rank; ++axis) {
+      Word index[kKeys];
+      read(step, axis, index);
+#pragma unroll
+      for (int key = 0; key < kKeys; ++key) {
+        at[key] += std::min(std::max(index[key], Word{0}), capture.shape[axis] - 1) *
+                   capture.strides[axis];
       }
-      return element(capture, at);
-    });
+    }
+#pragma unroll
+    for (int key = 0; key < kKeys; ++key) {
+      words_[key] = element(capture, at[key]);
+    }
   }
 
   __device__ void choose(const Step& step) {
-    const Operand condition = operand(step, 0);
-    const Operand a = operand(step, 1);
-    const Operand b = operand(step, 2);
-    fill(step, [&](int lane) -> Word { return condition[lane] != 0 ? a[lane] : b[lane]; });
+    const unsigned chosen = read_bits(step, 0);
+    Word a[kKeys];
+    Word b[kKeys];
+    read(step, 1, a);
+    read(step, 2, b);
+#pragma unroll
+    for (int key = 0; key < kKeys; ++key) {
+      words_[key] = (chosen >> key & 1) != 0 ? a[key] : b[key];
+    }
   }
 
-  __device__ void perform(const Step& step, const Point& point) {
+  __device__ void perform(const Step& step) {
     using expr::Op;
     switch (static_cast<Op>(step.op)) {
-      case Op::Constant:
-        return fill(step, [&](int) { return step.word; });
-      case Op::Scalar: {
-        const Word word = scalar(static_cast<Scalar>(step.word), point);
-        return fill(step, [=](int lane) { return expr::wrap_add(word, lane); });
-      }
       case Op::Table:
-        return read_table(step);
+        read_table(step);
+        break;
       case Op::Capture:
-        return read_capture(step);
+        read_capture(step);
+        break;
+      case Op::Constant:
+        unary(step, [](Word a) { return a; });
+        break;
+      default:
+        return (step.flags & kIsTruth) != 0 ? on_truths(step) : on_numbers(step);
+    }
+    if ((step.flags & kIsTruth) != 0) {
+      take_nonzero();
+    }
+  }
+
+  __device__ void on_truths(const Step& step) {
+    using expr::Op;
+    const unsigned a = read_bits(step, 0);
+    const unsigned b = read_bits(step, 1);
+    switch (static_cast<Op>(step.op)) {
       case Op::Not:
-        return unary(step, [](Word a) { return a ^ 1; });
+        bits_ = a ^ kAllKeys;
+        break;
       case Op::And:
-      case Op::BitAnd:
-        return binary(step, [](Word a, Word b) { return a & b; });
+        bits_ = a & b;
+        break;
       case Op::Or:
-      case Op::BitOr:
-        return binary(step, [](Word a, Word b) { return a | b; });
-      case Op::BitXor:
-        return binary(step, [](Word a, Word b) { return a ^ b; });
-      case Op::Select:
-        return choose(step);
+        bits_ = a | b;
+        break;
+      case Op::Equal:
+        bits_ = a ^ b ^ kAllKeys;
+        break;
+      case Op::NotEqual:
+        bits_ = a ^ b;
+        break;
+      default:  // Select
+        bits_ = (a & b) | (~a & read_bits(step, 2));
+        break;
+    }
+  }
+
+  __device__ void on_numbers(const Step& step) {
+    using expr::Op;
+    switch (static_cast<Op>(step.op)) {
       case Op::Equal:
         return compare(step, [](auto a, auto b) { return a == b; });
       case Op::NotEqual:
@@ -196,6 +294,8 @@ class Interpreter {
         return compare(step, [](auto a, auto b) { return a > b; });
       case Op::GreaterEqual:
         return compare(step, [](auto a, auto b) { return a >= b; });
+      case Op::Select:
+        return choose(step);
       default:
         return (step.flags & kIsFloat) != 0 ? on_floats(step) : on_integers(step);
     }
@@ -220,6 +320,12 @@ class Interpreter {
         return binary(step, [](Word a, Word b) { return modulo(a, b); });
       case Op::CeilDiv:
         return binary(step, [](Word a, Word b) { return ceil_div_wide(a, b); });
+      case Op::BitAnd:
+        return binary(step, [](Word a, Word b) { return a & b; });
+      case Op::BitOr:
+        return binary(step, [](Word a, Word b) { return a | b; });
+      case Op::BitXor:
+        return binary(step, [](Word a, Word b) { return a ^ b; });
       case Op::ShiftLeft:
         return binary(step, [](Word a, Word b) { return expr::shift_left(a, b); });
       case Op::ShiftRight:
@@ -236,6 +342,10 @@ class Interpreter {
         return unary(step, [](Word a) { return as_word(static_cast<double>(a)); });
       case Op::Mix:
         return unary(step, [](Word a) { return expr::mix(a); });
+      case Op::Keep: {
+        const auto limit = static_cast<std::uint32_t>(step.word);
+        return test(step, [=](Word a, Word b) { return is_kept(a ^ b, limit); });
+      }
       default:
         return;  // no program has others
     }
@@ -275,9 +385,12 @@ class Interpreter {
     }
   }
 
-  const MaskView& mask_;
+  const Program& program_;
   const Grid& grid_;
+  const Point& point_;
   Word* slots_;
+  Word words_[kKeys] = {};
+  unsigned bits_ = 0;
 };
 
 }  // namespace stof::mask_layout

@@ -8,6 +8,7 @@
 #include "expr/semantics.hpp"
 #include "expr/table.hpp"
 #include "mask_layout/views.hpp"
+#include "mask_layout/words.cuh"
 
 namespace stof::mask_layout {
 
@@ -91,6 +92,9 @@ __device__ Range quotient(Range a, Range b, Divide divide) {
   if (b.low <= 0) {
     return all();
   }
+  if (is_point(b)) {
+    return {divide(a.low, b.low), divide(a.high, b.low)};
+  }
   return corners(divide(a.low, b.low), divide(a.low, b.high), divide(a.high, b.low),
                  divide(a.high, b.high));
 }
@@ -101,8 +105,8 @@ __device__ inline Range modulo(Range a, Range b) {
     return is_point(a) && is_point(b) ? Range{value, value} : all();
   }
   // Within one period of one divisor, the remainder grows with a.
-  if (is_point(b) && expr::floor_div(a.low, b.low) == expr::floor_div(a.high, b.low)) {
-    return {expr::floor_mod(a.low, b.low), expr::floor_mod(a.high, b.low)};
+  if (is_point(b) && divide(a.low, b.low) == divide(a.high, b.low)) {
+    return {modulo(a.low, b.low), modulo(a.high, b.low)};
   }
   if (a.low >= 0 && a.high < b.low) {
     return a;
@@ -132,12 +136,15 @@ __device__ inline Range bits(expr::Op op, Range a, Range b) {
                                                        : a.low ^ b.low;
     return {value, value};
   }
-  if (a.low < 0 || b.low < 0) {
+  if (b.low < 0) {
     return all();
   }
   const bool keeps_low_bits = op == expr::Op::BitAnd && is_point(b) && (b.low & (b.low + 1)) == 0;
   if (keeps_low_bits && b.low != expr::kIntMax) {
     return modulo(a, {b.low + 1, b.low + 1});
+  }
+  if (a.low < 0) {
+    return all();
   }
   return {0, op == expr::Op::BitAnd ? std::min(a.high, b.high) : ones_over(a.high | b.high)};
 }
@@ -229,7 +236,7 @@ __device__ inline Range applied(expr::Op op, Range a, Range b) {
     case Op::Multiply:
       return multiply(a, b);
     case Op::Divide:
-      return quotient(a, b, [](auto x, auto y) { return expr::floor_div(x, y); });
+      return quotient(a, b, [](auto x, auto y) { return divide(x, y); });
     case Op::CeilDiv:
       return quotient(a, b, [](auto x, auto y) { return expr::ceil_div(x, y); });
     case Op::Modulo:

@@ -33,14 +33,24 @@ __device__ inline unsigned dense_bits(const Part& part, const Point& point) {
   return bytes[data_row(part, point, point.query) * bytes_of_row(part) + point.key / kLanes];
 }
 
+// Bit i for byte i: the highest bit of each byte that is not 0, gathered by a product.
+__device__ inline unsigned nonzero_bytes(std::uint64_t bytes) {
+  constexpr std::uint64_t kLow = 0x7F7F7F7F7F7F7F7F;
+  const std::uint64_t high = (((bytes & kLow) + kLow) | bytes) & ~kLow;
+  return static_cast<unsigned>((high >> 7) * 0x0102040810204080 >> 56);
+}
+
 __device__ inline unsigned dense_bytes(const Part& part, const Point& point) {
   const auto* row = static_cast<const std::uint8_t*>(part.data) +
                     data_row(part, point, point.query) * part.columns;
+  const std::uint8_t* bytes = row + point.key;
+  if (point.key + kLanes <= part.columns && reinterpret_cast<std::uintptr_t>(bytes) % kLanes == 0) {
+    return nonzero_bytes(*reinterpret_cast<const std::uint64_t*>(bytes));
+  }
   unsigned bits = 0;
 #pragma unroll
   for (int lane = 0; lane < kLanes; ++lane) {
-    const std::int64_t key = point.key + lane;
-    bits |= unsigned{key < part.columns && row[key] != 0} << lane;
+    bits |= unsigned{point.key + lane < part.columns && bytes[lane] != 0} << lane;
   }
   return bits;
 }
@@ -89,7 +99,7 @@ __device__ inline unsigned document_bits(const Part& part, const Point& point) {
 }
 
 // Bits of keys beyond kv_len may be 1.
-__device__ inline unsigned leaf_bits(const MaskView& mask, const Grid& grid, const Part& part,
+__device__ inline unsigned leaf_bits(const Program& program, const Grid& grid, const Part& part,
                                      const Point& point, std::int64_t* slots) {
   switch (part.kind) {
     case PartKind::Bits:
@@ -105,15 +115,27 @@ __device__ inline unsigned leaf_bits(const MaskView& mask, const Grid& grid, con
     case PartKind::Documents:
       return document_bits(part, point);
     default:
-      return Interpreter(mask, grid, slots).run(part.first_step, part.end_step, point);
+      return Interpreter<kLanes>(program, grid, point, slots)
+          .run(part.first_key_step, part.end_step);
   }
 }
 
-__device__ inline unsigned key_bits(const MaskView& mask, const Grid& grid, const Point& point,
+// What expressions need of the row of the point, for its keys.
+__device__ inline void prepare_row(const Program& program, const Grid& grid, const Point& point,
+                                   std::int64_t* slots) {
+  for (int i = 0; i < program.mask.part_count; ++i) {
+    const Part& part = program.parts[i];
+    if (part.first_step != part.first_key_step) {
+      Interpreter<1>(program, grid, point, slots).run(part.first_step, part.first_key_step);
+    }
+  }
+}
+
+__device__ inline unsigned key_bits(const Program& program, const Grid& grid, const Point& point,
                                     std::int64_t* slots) {
   unsigned __int128 stack = 0;  // a byte a part, the last in the lowest
-  for (int i = 0; i < mask.part_count; ++i) {
-    const Part& part = mask.parts[i];
+  for (int i = 0; i < program.mask.part_count; ++i) {
+    const Part& part = program.parts[i];
     const auto a = static_cast<unsigned>(stack & 0xFF);
     const auto b = static_cast<unsigned>(stack >> 8 & 0xFF);
     switch (part.kind) {
@@ -127,10 +149,14 @@ __device__ inline unsigned key_bits(const MaskView& mask, const Grid& grid, cons
         stack = (stack >> 8 << 8) | (a ^ 0xFF);
         break;
       default:
-        stack = stack << 8 | leaf_bits(mask, grid, part, point, slots);
+        stack = stack << 8 | leaf_bits(program, grid, part, point, slots);
     }
   }
-  return static_cast<unsigned>(stack & 0xFF) & run_of_bits(0, grid.kv_len - point.key);
+  auto bits = static_cast<unsigned>(stack & 0xFF);
+  for (int i = 0; i < program.mask.input_count; ++i) {
+    bits &= leaf_bits(program, grid, program.mask.inputs[i], point, slots);
+  }
+  return bits & run_of_bits(0, grid.kv_len - point.key);
 }
 
 }  // namespace stof::mask_layout

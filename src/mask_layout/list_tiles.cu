@@ -1,151 +1,140 @@
-// Lists in the order of tile rows: each row is counted, the counts are summed up, and each row is
-// written where its sums say. Bitmaps get their numbers on the way.
+// Lists of tile rows and of query tiles: each row is counted, the counts are summed up, and each
+// row is written where its sums say; bitmaps get their numbers on the way. Of a small grid one
+// cluster of blocks does it all; of others each step is a kernel.
 #include <algorithm>
 
-#include "mask/attention_tiles.hpp"
-#include "mask_layout/fill.hpp"
+#include "mask_layout/launch_order.cuh"
+#include "mask_layout/query_tiles.cuh"
 #include "mask_layout/scan.cuh"
-#include "mask_layout/stages.hpp"
 
 namespace stof::mask_layout {
 
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kBitmapThreads = 128;  // the words of a lane-ordered bitmap
+constexpr int kClusterThreads = 512;
+constexpr unsigned kClusterBlocks = 8;   // the most that every GPU with clusters takes
+constexpr int kBitmapThreads = 128;      // the words of a lane-ordered bitmap
 constexpr std::int64_t kMaxBlocks = 2048;
+constexpr std::int64_t kSmallGrid = std::int64_t{1} << 16;  // tiles, and rows of lists
+constexpr std::int64_t kMostCompared = 2048;                // query tiles, each with all others
 
-// Three counts of at most kThreads each, in one word.
-struct Tally {
-  std::uint32_t word;
-
-  static constexpr int kBits = 10;
-
-  static __device__ Tally of(bool is_full, bool is_part, bool is_first_use) {
-    return {unsigned{is_full} | unsigned{is_part} << kBits | unsigned{is_first_use} << 2 * kBits};
-  }
-  __device__ std::int32_t full() const { return word & 1023; }
-  __device__ std::int32_t part() const { return word >> kBits & 1023; }
-  __device__ std::int32_t first_use() const { return word >> 2 * kBits; }
-};
-
-struct Lists {
-  TileRows full;
-  TileRows part;
-  TileRows load;
-  std::int32_t* codes;
-  LayoutCounts* counts;
-  BitmapPool pool;
-};
-
-__device__ Tally tally_of(const Lists& lists, std::int64_t tile, std::int32_t code) {
-  const bool is_part = code >= 0;
-  return Tally::of(code == mask::kAllSeen, is_part,
-                   is_part && lists.pool.first[lists.pool.entry[code]] == tile);
-}
-
-// Where the data or the room does not suffice, nothing is seen, rather than some of it.
-__global__ void __launch_bounds__(kThreads) count_rows(Grid grid, Lists lists) {
-  const bool is_broken = lists.counts->status != 0;
-  const std::int64_t row = blockIdx.x;
-  __shared__ std::int32_t totals[3];
-  if (threadIdx.x < 3) {
-    totals[threadIdx.x] = 0;
-  }
+// All blocks have come here, and see what the others have written.
+__device__ void synchronise_cluster() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+#else
   __syncthreads();
-  std::int32_t full = 0;
-  std::int32_t part = 0;
-  std::int32_t first_use = 0;
-  for (std::int64_t col = threadIdx.x; col < grid.tile_cols; col += kThreads) {
-    const std::int64_t tile = row * grid.tile_cols + col;
-    if (is_broken) {
-      lists.codes[tile] = mask::kNoneSeen;
-      continue;
-    }
-    const Tally tally = tally_of(lists, tile, lists.codes[tile]);
-    full += tally.full();
-    part += tally.part();
-    first_use += tally.first_use();
-  }
-  atomicAdd(&totals[0], full);
-  atomicAdd(&totals[1], part);
-  atomicAdd(&totals[2], first_use);
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    lists.full.row_ptr[row + 1] = totals[0];
-    lists.part.row_ptr[row + 1] = totals[1];
-    lists.load.row_ptr[row + 1] = totals[0] + totals[1];
-    lists.pool.numbers[row + 1] = totals[2];
-    atomicMax(&lists.counts->longest_tile_row, totals[0] + totals[1]);
+#endif
+}
+
+// Runs a function for each tile row, or for each query tile of each size.
+template <typename Function>
+__device__ void for_tile_rows(const ListWork& work, Function function) {
+  for (std::int64_t row = first_warp(); row < work.grid.row_count(); row += warp_count()) {
+    function(row);
   }
 }
 
-// Each block sums up one of the four.
-__global__ void __launch_bounds__(kScanThreads) sum_up_rows(Grid grid, Lists lists) {
-  std::int32_t* all[] = {lists.full.row_ptr, lists.part.row_ptr, lists.load.row_ptr,
-                         lists.pool.numbers};
-  std::int32_t* sums = all[blockIdx.x];
-  const std::int64_t rows = grid.row_count();
-  sum_up(sums + 1, rows);
-  if (threadIdx.x != 0) {
-    return;
-  }
-  sums[0] = 0;
-  LayoutCounts& counts = *lists.counts;
-  std::int32_t* totals[] = {&counts.full_tiles, &counts.part_tiles, nullptr,
-                            &counts.distinct_bitmaps};
-  if (totals[blockIdx.x] != nullptr) {
-    *totals[blockIdx.x] = sums[rows];
+// Sizes and rows are handed out in turn, from the last warp on: the first ones have tile rows.
+template <typename Function>
+__device__ void for_query_tiles(const ListWork& work, Function function) {
+  std::int64_t at = warp_count() - 1 - first_warp();
+  for (int size = 0; size < work.tile_sizes; ++size) {
+    const QueryTiles& tiles = work.query_tiles[size];
+    for (; at < tiles.count; at += warp_count()) {
+      function(tiles, at);
+    }
+    at -= tiles.count;
   }
 }
 
-__global__ void __launch_bounds__(kThreads) fill_rows(Grid grid, Lists lists) {
-  using Scan = cub::BlockScan<std::uint32_t, kThreads>;
-  __shared__ typename Scan::TempStorage storage;
-  const std::int64_t row = blockIdx.x;
-  std::int32_t full = lists.full.row_ptr[row];
-  std::int32_t part = lists.part.row_ptr[row];
-  std::int32_t number = lists.pool.numbers[row];
-  for (std::int64_t begin = 0; begin < grid.tile_cols; begin += kThreads) {
-    const std::int64_t col = begin + threadIdx.x;
-    const std::int64_t tile = row * grid.tile_cols + col;
-    const std::int32_t code = col < grid.tile_cols ? lists.codes[tile] : mask::kNoneSeen;
-    const Tally tally = tally_of(lists, tile, code);
-    Tally before{};
-    Tally total{};
-    Scan(storage).ExclusiveSum(tally.word, before.word, total.word);
-    const std::int32_t full_at = full + before.full();
-    const std::int32_t part_at = part + before.part();
-    if (tally.full() != 0) {
-      lists.full.col_idx[full_at] = static_cast<std::int32_t>(col);
-    }
-    if (tally.part() != 0) {
-      lists.part.col_idx[part_at] = static_cast<std::int32_t>(col);
-      lists.pool.part_tile[part_at] = static_cast<std::int32_t>(tile);
-    }
-    if (tally.full() + tally.part() != 0) {
-      lists.load.col_idx[full_at + part_at] = static_cast<std::int32_t>(col);
-    }
-    if (tally.first_use() != 0) {
-      const std::int32_t own = number + before.first_use();
-      lists.pool.number[lists.pool.entry[code]] = own;
-      lists.pool.leader[own] = code;
-    }
-    full += total.full();
-    part += total.part();
-    number += total.first_use();
-    __syncthreads();
+__device__ void count(const ListWork& work) {
+  if (work.report != nullptr && blockIdx.x == 0 && threadIdx.x == 0 && is_broken(work)) {
+    work.report->part_tiles = work.counts->part_tiles;
+    work.report->status = work.counts->status;
   }
+  for_tile_rows(work, [&](std::int64_t row) { count_row(work, row); });
+  for_query_tiles(work, [&](const QueryTiles& tiles, std::int64_t r) {
+    count_query_tile(work, tiles, r);
+  });
 }
 
-__global__ void __launch_bounds__(kThreads) number_parts(Lists lists, std::int32_t* part_bitmap) {
-  const std::int32_t parts = lists.counts->part_tiles;
-  for (std::int32_t p = blockIdx.x * kThreads + threadIdx.x; p < parts; p += gridDim.x * kThreads) {
-    std::int32_t& code = lists.codes[lists.pool.part_tile[p]];
-    const std::int32_t number = lists.pool.number[lists.pool.entry[code]];
-    part_bitmap[p] = number;
-    code = number;
+// Each list has a block that sums it up; all blocks look for the places of query tiles.
+__device__ void sum_up_and_order(const ListWork& work) {
+  const std::int64_t rows = work.grid.row_count();
+  const auto sum_up_list = [&](int number, std::int32_t* row_ptr, std::int64_t count,
+                               std::int32_t* total) {
+    if (number % static_cast<int>(gridDim.x) == static_cast<int>(blockIdx.x)) {
+      const std::int32_t sum = sum_up(row_ptr + 1, count);
+      if (threadIdx.x == 0) {
+        row_ptr[0] = 0;
+        if (total != nullptr) {
+          *total = sum;
+        }
+      }
+    }
+  };
+  sum_up_list(0, work.full.row_ptr, rows, &work.counts->full_tiles);
+  sum_up_list(1, work.part.row_ptr, rows, &work.counts->part_tiles);
+  sum_up_list(2, work.load.row_ptr, rows, nullptr);
+  sum_up_list(3, work.pool.numbers, rows, &work.counts->distinct_bitmaps);
+  for (int size = 0; size < work.tile_sizes; ++size) {
+    const QueryTiles& tiles = work.query_tiles[size];
+    sum_up_list(4 + size, tiles.lists.row_ptr, tiles.count, nullptr);
   }
+  for_query_tiles(work, [&](const QueryTiles& tiles, std::int64_t r) {
+    if (tiles.is_sorted_here) {
+      order_query_tile(tiles, r);
+    }
+  });
+}
+
+__device__ void fill(const ListWork& work) {
+  for_tile_rows(work, [&](std::int64_t row) { fill_row(work, row); });
+}
+
+// Once all bitmaps have numbers.
+__device__ void fill_numbers(const ListWork& work) {
+  number_tiles(work);
+  for_query_tiles(work, [&](const QueryTiles& tiles, std::int64_t r) {
+    fill_query_tile(work, tiles, r);
+  });
+}
+
+__global__ void __launch_bounds__(kClusterThreads)
+    list_in_cluster(const __grid_constant__ ListWork work) {
+  await_previous();
+  count(work);
+  synchronise_cluster();
+  sum_up_and_order(work);
+  synchronise_cluster();
+  fill(work);
+  synchronise_cluster();
+  fill_numbers(work);
+}
+
+__global__ void __launch_bounds__(kThreads) count_lists(const __grid_constant__ ListWork work) {
+  await_previous();
+  count(work);
+}
+
+__global__ void __launch_bounds__(kScanThreads)
+    sum_up_lists(const __grid_constant__ ListWork work) {
+  await_previous();
+  sum_up_and_order(work);
+}
+
+__global__ void __launch_bounds__(kThreads) fill_lists(const __grid_constant__ ListWork work) {
+  await_previous();
+  fill(work);
+}
+
+__global__ void __launch_bounds__(kThreads)
+    fill_list_numbers(const __grid_constant__ ListWork work) {
+  await_previous();
+  fill_numbers(work);
 }
 
 // As mask::lane_ordered_bitmap.
@@ -154,6 +143,7 @@ __device__ std::uint32_t lane_word(const std::uint64_t* words, int thread) {
   const int lane = thread % 32;
   const int shift = lane / 4 * 8 + lane % 4 * 2;
   std::uint32_t result = 0;
+#pragma unroll
   for (int j = 0; j < 8; ++j) {
     const auto upper = static_cast<std::uint32_t>(words[8 * j + 2 * warp] >> shift & 3);
     const auto lower = static_cast<std::uint32_t>(words[8 * j + 2 * warp + 1] >> shift & 3);
@@ -163,10 +153,12 @@ __device__ std::uint32_t lane_word(const std::uint64_t* words, int thread) {
 }
 
 __global__ void __launch_bounds__(kBitmapThreads)
-    write_bitmaps(Lists lists, std::uint64_t* bitmaps, std::uint32_t* lane_bitmaps) {
-  const std::int32_t count = lists.counts->distinct_bitmaps;
+    write_bitmaps(const LayoutCounts* counts, BitmapPool pool, std::uint64_t* bitmaps,
+                  std::uint32_t* lane_bitmaps) {
+  await_previous();
+  const std::int32_t count = counts->distinct_bitmaps;
   for (std::int64_t n = blockIdx.x; n < count; n += gridDim.x) {
-    const std::uint64_t* words = lists.pool.words + lists.pool.leader[n] * mask::kTileWords;
+    const std::uint64_t* words = pool.words + std::int64_t{pool.leader[n]} * mask::kTileWords;
     if (threadIdx.x < mask::kTileWords) {
       bitmaps[n * mask::kTileWords + threadIdx.x] = words[threadIdx.x];
     }
@@ -175,43 +167,68 @@ __global__ void __launch_bounds__(kBitmapThreads)
   }
 }
 
-__global__ void write_report(const LayoutCounts* counts, LayoutReport* report) {
-  if (counts->status != 0) {
-    report->part_tiles = counts->part_tiles;
-    report->status = counts->status;
+ListWork work_of(const Layout& layout, const std::int32_t* classes, const BitmapPool& pool,
+                 const SortSpace& space, LayoutReport* report) {
+  ListWork work;
+  work.grid = layout.grid;
+  work.full = layout.full;
+  work.part = layout.part;
+  work.load = layout.load;
+  work.classes = classes;
+  work.codes = layout.tile_codes;
+  work.part_bitmap = layout.part_bitmap;
+  work.counts = layout.counts;
+  work.report = report;
+  work.pool = pool;
+  std::int32_t* lengths = space.lengths;
+  for (const AttentionTiles& lists : layout.attention_tiles) {
+    const std::int64_t count = layout.grid.planes() * lists.q_tiles;
+    work.query_tiles[work.tile_sizes++] = {.lists = lists,
+                                           .lengths = lengths,
+                                           .count = count,
+                                           .is_sorted_here = count <= kMostCompared};
+    lengths += count;
   }
+  return work;
+}
+
+void add_steps(const ListWork& work, std::int64_t rows, cuda::Launches& launches) {
+  const auto blocks = static_cast<unsigned>(
+      std::clamp<std::int64_t>(rows / (kThreads / kWarp), 1, kMaxBlocks));
+  const cuda::LaunchConfig rows_config = behind({.grid = blocks, .block = kThreads});
+  launches.add(count_lists, rows_config, work);
+  launches.add(sum_up_lists, behind({.grid = 4 + kTileSizes, .block = kScanThreads}), work);
+  launches.add(fill_lists, rows_config, work);
+  launches.add(fill_list_numbers, rows_config, work);
 }
 
 }  // namespace
 
-void clear(const BitmapPool& pool, cuda::Launches& launches) {
-  constexpr std::uint32_t kNone = 0xFFFFFFFF;
-  fill(pool.owner, kNone, sizeof(*pool.owner) * pool.table_size, launches);
-  fill(pool.first, kNone, sizeof(*pool.first) * pool.table_size, launches);
-}
-
-void report_status(const LayoutCounts* counts, LayoutReport* report, cuda::Launches& launches) {
-  launches.add(write_report, {}, counts, report);
-}
-
-void list_tiles(const Layout& layout, const BitmapPool& pool, cuda::Launches& launches) {
-  const Lists lists = {.full = layout.full,
-                       .part = layout.part,
-                       .load = layout.load,
-                       .codes = layout.tile_codes,
-                       .counts = layout.counts,
-                       .pool = pool};
-  const auto rows = static_cast<unsigned>(layout.grid.row_count());
-  const auto blocks = [&](std::int64_t count) {
-    return static_cast<unsigned>(std::clamp<std::int64_t>(count, 1, kMaxBlocks));
-  };
-  launches.add(count_rows, {.grid = rows, .block = kThreads}, layout.grid, lists);
-  launches.add(sum_up_rows, {.grid = 4, .block = kScanThreads}, layout.grid, lists);
-  launches.add(fill_rows, {.grid = rows, .block = kThreads}, layout.grid, lists);
-  launches.add(number_parts, {.grid = blocks(pool.capacity / kThreads + 1), .block = kThreads},
-               lists, layout.part_bitmap);
-  launches.add(write_bitmaps, {.grid = blocks(pool.capacity), .block = kBitmapThreads}, lists,
-               layout.bitmaps, layout.lane_bitmaps);
+void list_tiles(const Layout& layout, const std::int32_t* classes, const BitmapPool& pool,
+                const SortSpace& space, LayoutReport* report, cuda::Launches& launches) {
+  const ListWork work = work_of(layout, classes, pool, space, report);
+  std::int64_t rows = layout.grid.row_count();
+  for (int size = 0; size < work.tile_sizes; ++size) {
+    rows += work.query_tiles[size].count;
+  }
+  if (std::max(rows, layout.grid.tile_count()) <= kSmallGrid) {
+    const unsigned blocks = capability() >= 9 ? kClusterBlocks : 1;
+    launches.add(list_in_cluster,
+                 behind({.grid = blocks, .block = kClusterThreads, .cluster = blocks}), work);
+  } else {
+    add_steps(work, rows, launches);
+  }
+  const auto bitmap_blocks =
+      static_cast<unsigned>(std::clamp<std::int64_t>(pool.capacity, 1, kMaxBlocks));
+  launches.add(write_bitmaps, behind({.grid = bitmap_blocks, .block = kBitmapThreads}),
+               layout.counts, pool, layout.bitmaps, layout.lane_bitmaps);
+  for (int size = 0; size < work.tile_sizes; ++size) {
+    const QueryTiles& tiles = work.query_tiles[size];
+    if (!tiles.is_sorted_here) {
+      order_longest_first(tiles.lengths, tiles.count, layout.grid.tile_cols, space,
+                          tiles.lists.order, launches);
+    }
+  }
 }
 
 }  // namespace stof::mask_layout

@@ -5,6 +5,7 @@
 #include <bit>
 #include <utility>
 
+#include "mask_layout/launch_order.cuh"
 #include "mask_layout/scan.cuh"
 #include "mask_layout/stages.hpp"
 
@@ -61,6 +62,7 @@ __device__ void count_in_warps(const Keys& keys, std::int32_t (&counts)[kWarps][
 // counts[digit][block]
 __global__ void __launch_bounds__(kThreads) count_digits(Keys keys, std::int32_t* counts) {
   __shared__ std::int32_t in_warps[kWarps][kDigits];
+  await_previous();
   count_in_warps(keys, in_warps);
   std::int32_t count = 0;
   for (const auto& in_warp : in_warps) {
@@ -71,12 +73,14 @@ __global__ void __launch_bounds__(kThreads) count_digits(Keys keys, std::int32_t
 
 __global__ void __launch_bounds__(kScanThreads)
     sum_up_digits(std::int32_t* counts, std::int64_t count) {
+  await_previous();
   sum_up(counts, count);
 }
 
 __global__ void __launch_bounds__(kThreads)
     place_rows(Keys keys, const std::int32_t* sums, std::int32_t* lengths, std::int32_t* numbers) {
   __shared__ std::int32_t places[kWarps][kDigits];
+  await_previous();
   count_in_warps(keys, places);
   const std::int64_t at = std::int64_t{threadIdx.x} * gridDim.x + blockIdx.x;
   std::int32_t place = at == 0 ? 0 : sums[at - 1];
@@ -126,11 +130,11 @@ void order_longest_first(const std::int32_t* lengths, std::int64_t rows, std::in
     const bool is_result = passes_left % 2 == 1;
     std::int32_t* to_lengths = is_result ? space.sorted_lengths : space.spare_lengths;
     std::int32_t* to_numbers = is_result ? order : space.spare_numbers;
-    launches.add(count_digits, {.grid = blocks, .block = kThreads}, keys, space.digits);
-    launches.add(sum_up_digits, {.grid = 1, .block = kScanThreads}, space.digits,
+    const cuda::LaunchConfig all_rows = behind({.grid = blocks, .block = kThreads});
+    launches.add(count_digits, all_rows, keys, space.digits);
+    launches.add(sum_up_digits, behind({.grid = 1, .block = kScanThreads}), space.digits,
                  digit_count(rows));
-    launches.add(place_rows, {.grid = blocks, .block = kThreads}, keys, space.digits, to_lengths,
-                 to_numbers);
+    launches.add(place_rows, all_rows, keys, space.digits, to_lengths, to_numbers);
     keys.lengths = to_lengths;
     keys.numbers = to_numbers;
     keys.shift += kDigitBits;

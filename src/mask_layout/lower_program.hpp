@@ -8,13 +8,21 @@
 
 namespace stof::mask_layout {
 
-// Where the first table and capture of a program come to lie among those of its mask.
+// Where the first table, capture and row slot of a program come to lie among those of its mask.
 struct PoolOffsets {
   std::int64_t tables = 0;
   std::int64_t captures = 0;
+  int row_slots = 0;
 };
 
-// The program as kernels read it. Its scalars are those of masks.
-std::vector<Step> lower_program(const expr::Program& program, const PoolOffsets& offsets);
+// A program as kernels read it. Its scalars are those of masks.
+struct LoweredProgram {
+  std::vector<Step> row_steps;  // that do not depend on the key and come before the others
+  std::vector<Step> key_steps;  // at least one, the last with the result
+  int slots = 0;                // that steps leave values in
+  int row_slots = 0;
+};
+
+LoweredProgram lower_program(const expr::Program& program, const PoolOffsets& offsets);
 
 }  // namespace stof::mask_layout

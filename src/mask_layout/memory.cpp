@@ -36,12 +36,9 @@ BitmapPool take_pool(Carver& carver, const Grid& grid, std::int64_t capacity) {
   pool.table_size = static_cast<std::int64_t>(
       std::bit_ceil(2 * static_cast<std::uint64_t>(std::max<std::int64_t>(capacity, 1))));
   pool.words = carver.take<std::uint64_t>(capacity * mask::kTileWords);
-  pool.entry = carver.take<std::int32_t>(capacity);
-  pool.owner = carver.take<std::int32_t>(pool.table_size);
-  pool.first = carver.take<std::uint32_t>(pool.table_size);
+  pool.table = carver.take<BitmapEntry>(pool.table_size);
   pool.number = carver.take<std::int32_t>(pool.table_size);
   pool.numbers = carver.take<std::int32_t>(grid.row_count() + 1);
-  pool.part_tile = carver.take<std::int32_t>(capacity);
   pool.leader = carver.take<std::int32_t>(capacity);
   return pool;
 }
@@ -66,8 +63,8 @@ AttentionTiles take_attention_tiles(Carver& carver, const Grid& grid, std::int64
   return tiles;
 }
 
-SortSpace take_sort_space(Carver& carver, std::int64_t rows) {
-  return {.lengths = carver.take<std::int32_t>(rows),
+SortSpace take_sort_space(Carver& carver, std::int64_t lengths, std::int64_t rows) {
+  return {.lengths = carver.take<std::int32_t>(lengths),
           .sorted_lengths = carver.take<std::int32_t>(rows),
           .spare_lengths = carver.take<std::int32_t>(rows),
           .spare_numbers = carver.take<std::int32_t>(rows),
@@ -86,7 +83,7 @@ void carve_codes(Carver& carver, Buffers& buffers) {
   const std::int64_t tiles = buffers.layout.grid.tile_count();
   buffers.layout.counts = carver.take<LayoutCounts>(1);
   buffers.layout.tile_codes = carver.take<std::int32_t>(tiles);
-  buffers.open.tiles = carver.take<std::int32_t>(tiles);
+  buffers.classes = carver.take<std::int32_t>(tiles);
 }
 
 void carve_lists(Carver& carver, Buffers& buffers, const LayoutRequest& request,
@@ -103,11 +100,17 @@ void carve_lists(Carver& carver, Buffers& buffers, const LayoutRequest& request,
   layout.bitmaps = carver.take<std::uint64_t>(capacity.part_tiles * mask::kTileWords);
   layout.lane_bitmaps = carver.take<std::uint32_t>(capacity.part_tiles * kLaneWords);
   buffers.pool = take_pool(carver, grid, capacity.part_tiles);
+  std::int64_t lengths = 0;
   std::int64_t sorted = 0;
   layout.attention_tiles.clear();
   for (const std::int64_t tile_q : request.tile_q) {
+    if (std::ranges::count(request.tile_q, tile_q) > 1) {
+      throw GraphError(fmt::format("mask: tiles of {} queries are asked for twice", tile_q));
+    }
     layout.attention_tiles.push_back(take_attention_tiles(carver, grid, tile_q, active));
-    sorted = std::max(sorted, grid.planes() * layout.attention_tiles.back().q_tiles);
+    const std::int64_t tiles = grid.planes() * layout.attention_tiles.back().q_tiles;
+    lengths += tiles;
+    sorted = std::max(sorted, tiles);
   }
   if (request.rows || request.key_rows) {
     const std::int64_t query_rows = grid.query_rows();
@@ -122,7 +125,7 @@ void carve_lists(Carver& carver, Buffers& buffers, const LayoutRequest& request,
     sorted = std::max(sorted, query_rows);
   }
   if (sorted > 0) {
-    buffers.space = take_sort_space(carver, sorted);
+    buffers.space = take_sort_space(carver, lengths, sorted);
   }
 }
 

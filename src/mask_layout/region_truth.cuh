@@ -2,6 +2,7 @@
 #pragma once
 
 #include "mask_layout/intervals.cuh"
+#include "mask_layout/program.cuh"
 
 namespace stof::mask_layout {
 
@@ -12,44 +13,66 @@ __device__ inline Truth truth_of(Range truth) {
   return truth.low == 1 ? kAlways : truth.high == 0 ? kNever : kUnknown;
 }
 
+// The interval of a scalar.
+__device__ inline Range scalar_range(Scalar name, const Grid& grid, const Region& region) {
+  switch (name) {
+    case Scalar::Batch:
+      return {region.batch, region.batch};
+    case Scalar::Head:
+      return {region.head, region.head};
+    case Scalar::Query:
+      return region.query;
+    case Scalar::Key:
+      return region.key;
+    case Scalar::QueryLength:
+      return {grid.q_len, grid.q_len};
+    case Scalar::KeyLength:
+      break;
+  }
+  return {grid.kv_len, grid.kv_len};
+}
+
+__device__ inline Range kept(Range a, Range b, std::int64_t limit) {
+  if (!is_point(a) || !is_point(b)) {
+    return maybe();
+  }
+  const std::int64_t draw = expr::shift_right_logical(expr::mix(a.low ^ b.low), expr::kKeepShift);
+  return outcome(draw < limit, draw >= limit);
+}
+
 // The program of an expression; its slots are in shared memory, beside those of the next thread.
-__device__ inline Truth expression_truth(const MaskView& mask, const Grid& grid, const Part& part,
+__device__ inline Truth expression_truth(const Program& program, const Grid& grid, const Part& part,
                                          const Region& region, Range* slots) {
-  const auto slot = [&](int number) -> Range& { return slots[number * blockDim.x + threadIdx.x]; };
-  const auto scalar = [&](Scalar name) -> Range {
-    switch (name) {
-      case Scalar::Batch:
-        return {region.batch, region.batch};
-      case Scalar::Head:
-        return {region.head, region.head};
-      case Scalar::Query:
-        return region.query;
-      case Scalar::Key:
-        return region.key;
-      case Scalar::QueryLength:
-        return {grid.q_len, grid.q_len};
-      case Scalar::KeyLength:
-        break;
-    }
-    return {grid.kv_len, grid.kv_len};
+  const auto slot = [&](int number) -> Range& {
+    const int place = number < kRowSlot ? number : number - kRowSlot + program.mask.slots;
+    return slots[place * blockDim.x + threadIdx.x];
   };
+  Range previous = {};
+  Step following = load_step(program.steps + part.first_step);
   for (int i = part.first_step; i < part.end_step; ++i) {
-    const Step& step = mask.steps[i];
+    const Step step = following;
+    following = load_step(program.steps + std::min(i + 1, part.end_step - 1));
+    const auto operand = [&](int number) -> Range {
+      const int place = step.operands[number];
+      return place < kPrevious    ? slot(place)
+             : place == kPrevious ? previous
+             : place == kWord
+                 ? Range{step.word, step.word}
+                 : scalar_range(static_cast<Scalar>(place - kScalar), grid, region);
+    };
     const auto op = static_cast<expr::Op>(step.op);
-    const Range a = slot(step.operands[0]);
-    const Range b = slot(step.operands[1]);
+    const Range a = operand(0);
+    const Range b = operand(1);
     const bool is_float = (step.flags & kIsFloat) != 0;
-    Range& result = slot(step.destination);
+    Range result = {};
     if (op == expr::Op::Constant) {
       result = {step.word, step.word};
-    } else if (op == expr::Op::Scalar) {
-      result = scalar(static_cast<Scalar>(step.word));
     } else if (op == expr::Op::Table) {
-      result = looked_up(mask.tables[step.word], a);
+      result = looked_up(program.mask.tables[step.word], a);
     } else if (op == expr::Op::Capture) {
-      result = mask.captures[step.word].dtype == DType::Bool ? maybe() : all();
+      result = (step.flags & kIsTruth) != 0 ? maybe() : all();
     } else if (op == expr::Op::Select) {
-      const Range c = slot(step.operands[2]);
+      const Range c = operand(2);
       result = a.low == 1 ? b : a.high == 0 ? c : hull(b, c);
     } else if (op == expr::Op::Not) {
       result = {1 - a.high, 1 - a.low};
@@ -57,13 +80,19 @@ __device__ inline Truth expression_truth(const MaskView& mask, const Grid& grid,
       result = {a.low & b.low, a.high & b.high};
     } else if (op == expr::Op::Or) {
       result = {a.low | b.low, a.high | b.high};
+    } else if (op == expr::Op::Keep) {
+      result = kept(a, b, step.word);
     } else if (is_comparison(op)) {
       result = is_float ? maybe() : compared(op, a, b);
     } else {
       result = is_float ? all() : applied(op, a, b);
     }
+    if ((step.flags & kIsForwarded) == 0) {
+      slot(step.destination) = result;
+    }
+    previous = result;
   }
-  return truth_of(slot(0));
+  return truth_of(previous);
 }
 
 __device__ inline Truth key_lengths_truth(const Part& part, const Region& region) {
@@ -107,16 +136,36 @@ __device__ inline Truth csr_truth(const Part& part, const Region& region) {
   return part.row_ptr[region.query.low] == part.row_ptr[region.query.high + 1] ? kNever : kUnknown;
 }
 
-__device__ inline Truth region_truth(const MaskView& mask, const Grid& grid, const Region& region,
+__device__ inline Truth leaf_truth(const Program& program, const Grid& grid, const Part& part,
+                                   const Region& region, Range* slots) {
+  switch (part.kind) {
+    case PartKind::Expression:
+      return expression_truth(program, grid, part, region, slots);
+    case PartKind::KeyLengths:
+      return key_lengths_truth(part, region);
+    case PartKind::Documents:
+      return documents_truth(part, region);
+    case PartKind::Csr:
+      return csr_truth(part, region);
+    default:
+      return kUnknown;
+  }
+}
+
+__device__ inline unsigned both(unsigned a, unsigned b) {
+  return ((a | b) & kNever) | (a & b & kAlways);
+}
+
+__device__ inline Truth region_truth(const Program& program, const Grid& grid, const Region& region,
                                      Range* slots) {
   unsigned stack = 0;  // two bits a part, the last in the lowest
-  for (int i = 0; i < mask.part_count; ++i) {
-    const Part& part = mask.parts[i];
+  for (int i = 0; i < program.mask.part_count; ++i) {
+    const Part& part = program.parts[i];
     const unsigned a = stack & 3;
     const unsigned b = stack >> 2 & 3;
     switch (part.kind) {
       case PartKind::And:
-        stack = (stack >> 4 << 2) | ((a | b) & 1) | (a & b & 2);
+        stack = (stack >> 4 << 2) | both(a, b);
         break;
       case PartKind::Or:
         stack = (stack >> 4 << 2) | (a & b & 1) | ((a | b) & 2);
@@ -124,23 +173,15 @@ __device__ inline Truth region_truth(const MaskView& mask, const Grid& grid, con
       case PartKind::Not:
         stack = (stack >> 2 << 2) | (a >> 1) | (a << 1 & 2);
         break;
-      case PartKind::Expression:
-        stack = stack << 2 | expression_truth(mask, grid, part, region, slots);
-        break;
-      case PartKind::KeyLengths:
-        stack = stack << 2 | key_lengths_truth(part, region);
-        break;
-      case PartKind::Documents:
-        stack = stack << 2 | documents_truth(part, region);
-        break;
-      case PartKind::Csr:
-        stack = stack << 2 | csr_truth(part, region);
-        break;
       default:
-        stack = stack << 2 | kUnknown;
+        stack = stack << 2 | leaf_truth(program, grid, part, region, slots);
     }
   }
-  return static_cast<Truth>(stack & 3);
+  unsigned truth = stack & 3;
+  for (int i = 0; i < program.mask.input_count; ++i) {
+    truth = both(truth, leaf_truth(program, grid, program.mask.inputs[i], region, slots));
+  }
+  return static_cast<Truth>(truth);
 }
 
 }  // namespace stof::mask_layout

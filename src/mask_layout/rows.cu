@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "mask/attention_tiles.hpp"
+#include "mask_layout/launch_order.cuh"
 #include "mask_layout/scan.cuh"
 #include "mask_layout/stages.hpp"
 
@@ -13,9 +14,8 @@ namespace {
 constexpr int kTile = static_cast<int>(mask::kTile);
 constexpr int kSegments = 8;
 constexpr int kWarp = 32;
-constexpr int kThreads = 256;  // of kernels over rows
 constexpr int kMeasureThreads = kTile * kSegments;
-constexpr int kFillThreads = 512;
+constexpr int kFillRows = 8;  // of a tile row, that a block fills
 
 struct Lists {
   Grid grid;
@@ -65,6 +65,7 @@ __global__ void __launch_bounds__(kMeasureThreads) measure(Lists lists) {
   __shared__ std::int32_t firsts[kSegments][kTile];
   __shared__ std::int32_t ends[kSegments][kTile];
   __shared__ std::int32_t counts[kSegments][kTile];
+  await_previous();
   const RowPlace place(lists.grid, static_cast<int>(threadIdx.x));
   const std::int64_t width = (lists.grid.tile_cols + kSegments - 1) / kSegments;
   const std::int64_t begin_col = width * threadIdx.y;
@@ -107,55 +108,52 @@ __global__ void __launch_bounds__(kMeasureThreads) measure(Lists lists) {
             static_cast<unsigned long long>(count));
 }
 
-// The lengths of rows, where there is room for all of them.
-__global__ void __launch_bounds__(kThreads) start_row_ptr(Lists lists, std::int64_t capacity) {
-  const std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+// The lengths of rows summed up, where there is room for all of them.
+__global__ void __launch_bounds__(kScanThreads) sum_up_keys(Lists lists, std::int64_t capacity) {
+  await_previous();
+  const std::int64_t rows = lists.grid.query_rows();
   const bool fits = lists.counts->seen_pairs <= capacity;
-  if (r == 0) {
-    lists.rows.key_row_ptr[0] = 0;
-    if (!fits) {
-      atomicOr(&lists.counts->status, kKeysOverflow);
-    }
+  std::int32_t* row_ptr = lists.rows.key_row_ptr;
+  for (std::int64_t r = threadIdx.x; r < rows; r += kScanThreads) {
+    row_ptr[r + 1] = fits ? lists.rows.count[r] : 0;
   }
-  if (r < lists.grid.query_rows()) {
-    lists.rows.key_row_ptr[r + 1] = fits ? lists.rows.count[r] : 0;
+  __syncthreads();
+  sum_up(row_ptr + 1, rows);
+  if (threadIdx.x == 0) {
+    row_ptr[0] = 0;
+    lists.counts->status |= fits ? 0 : kKeysOverflow;
   }
-}
-
-__global__ void __launch_bounds__(kScanThreads)
-    sum_up_keys(std::int32_t* row_ptr, std::int64_t count) {
-  sum_up(row_ptr + 1, count);
 }
 
 // A warp writes a row, 32 tiles at a time: each lane reads the keys of one, and all write them.
-__global__ void __launch_bounds__(kFillThreads) fill_keys(Lists lists) {
+__global__ void __launch_bounds__(kFillRows* kWarp) fill_keys(Lists lists) {
   constexpr unsigned kFullWarp = 0xFFFFFFFF;
+  await_previous();
   if ((lists.counts->status & kKeysOverflow) != 0) {
     return;
   }
   const int lane = static_cast<int>(threadIdx.x);
-  for (int row = static_cast<int>(threadIdx.y); row < kTile; row += static_cast<int>(blockDim.y)) {
-    const RowPlace place(lists.grid, row);
-    if (!place.exists) {
-      return;
-    }
-    std::int64_t at = lists.rows.key_row_ptr[place.row_index];
-    for (std::int64_t begin = 0; begin < lists.grid.tile_cols; begin += kWarp) {
-      const std::int64_t col = begin + lane;
-      const std::uint64_t own =
-          col < lists.grid.tile_cols ? keys_of(lists, place, col) : std::uint64_t{0};
-      for (unsigned left = __ballot_sync(kFullWarp, own != 0); left != 0; left &= left - 1) {
-        const int source = __ffs(static_cast<int>(left)) - 1;
-        const std::uint64_t keys = __shfl_sync(kFullWarp, own, source);
-        const auto first = static_cast<std::int32_t>((begin + source) * kTile);
-        for (int bit = lane; bit < kTile; bit += kWarp) {
-          if (keys >> bit & 1) {
-            const std::uint64_t before = keys & ((std::uint64_t{1} << bit) - 1);
-            lists.rows.key_col[at + __popcll(before)] = first + bit;
-          }
+  const RowPlace place(lists.grid, static_cast<int>(blockIdx.y) * kFillRows +
+                                       static_cast<int>(threadIdx.y));
+  if (!place.exists) {
+    return;
+  }
+  std::int64_t at = lists.rows.key_row_ptr[place.row_index];
+  for (std::int64_t begin = 0; begin < lists.grid.tile_cols; begin += kWarp) {
+    const std::int64_t col = begin + lane;
+    const std::uint64_t own =
+        col < lists.grid.tile_cols ? keys_of(lists, place, col) : std::uint64_t{0};
+    for (unsigned left = __ballot_sync(kFullWarp, own != 0); left != 0; left &= left - 1) {
+      const int source = __ffs(static_cast<int>(left)) - 1;
+      const std::uint64_t keys = __shfl_sync(kFullWarp, own, source);
+      const auto first = static_cast<std::int32_t>((begin + source) * kTile);
+      for (int bit = lane; bit < kTile; bit += kWarp) {
+        if (keys >> bit & 1) {
+          const std::uint64_t before = keys & ((std::uint64_t{1} << bit) - 1);
+          lists.rows.key_col[at + __popcll(before)] = first + bit;
         }
-        at += __popcll(keys);
       }
+      at += __popcll(keys);
     }
   }
 }
@@ -163,6 +161,7 @@ __global__ void __launch_bounds__(kFillThreads) fill_keys(Lists lists) {
 // As mask::measure takes percentiles; lengths descend here.
 __global__ void take_percentiles(const std::int32_t* lengths, std::int64_t rows,
                                  LayoutCounts* counts) {
+  await_previous();
   constexpr int kPercentiles[] = {0, 50, 90, 99, 100};
   const std::int64_t at = kPercentiles[threadIdx.x] * (rows - 1) / 100;
   counts->keys_at[threadIdx.x] = lengths[rows - 1 - at];
@@ -184,23 +183,24 @@ void measure_rows(const Layout& layout, std::int64_t capacity, const SortSpace& 
   const std::int64_t rows = layout.grid.query_rows();
   launches.add(
       measure,
-      {.grid = static_cast<unsigned>(layout.grid.row_count()), .block = dim3(kTile, kSegments)},
+      behind({.grid = static_cast<unsigned>(layout.grid.row_count()),
+              .block = dim3(kTile, kSegments)}),
       lists);
   if (layout.rows.key_row_ptr != nullptr) {
-    const auto blocks = static_cast<unsigned>((rows + kThreads - 1) / kThreads);
-    launches.add(start_row_ptr, {.grid = blocks, .block = kThreads}, lists, capacity);
-    launches.add(sum_up_keys, {.grid = 1, .block = kScanThreads}, layout.rows.key_row_ptr, rows);
+    launches.add(sum_up_keys, behind({.grid = 1, .block = kScanThreads}), lists, capacity);
   }
   order_longest_first(layout.rows.count, rows, layout.grid.kv_len, space, layout.rows.order,
                       launches);
-  launches.add(take_percentiles, {.grid = 1, .block = 5}, space.sorted_lengths, rows,
+  launches.add(take_percentiles, behind({.grid = 1, .block = 5}), space.sorted_lengths, rows,
                layout.counts);
 }
 
 void list_keys(const Layout& layout, cuda::Launches& launches) {
-  const auto blocks = static_cast<unsigned>(layout.grid.row_count());
-  launches.add(fill_keys, {.grid = blocks, .block = dim3(kWarp, kFillThreads / kWarp)},
-               lists_of(layout));
+  const auto tile_rows = static_cast<unsigned>(layout.grid.row_count());
+  launches.add(
+      fill_keys,
+      behind({.grid = dim3(tile_rows, kTile / kFillRows), .block = dim3(kWarp, kFillRows)}),
+      lists_of(layout));
 }
 
 }  // namespace stof::mask_layout

@@ -120,20 +120,29 @@ Part Uploader::leaf(const mask::Node& node) {
 Part Uploader::expression(const Expr& predicate) {
   const expr::Program program = expr::compile(predicate);
   const PoolOffsets offsets = {.tables = std::ssize(tables_),
-                               .captures = std::ssize(capture_views_)};
+                               .captures = std::ssize(capture_views_),
+                               .row_slots = row_slots_};
   for (const Table& each : program.tables) {
     tables_.push_back(table(each));
   }
   for (const Capture& each : program.captures) {
     capture_views_.push_back(capture(each));
   }
-  const std::vector<Step> steps = lower_program(program, offsets);
-  const auto first = static_cast<std::int32_t>(steps_.size());
-  steps_.insert(steps_.end(), steps.begin(), steps.end());
-  slots_ = std::max(slots_, program.slots);
-  return {.kind = PartKind::Expression,
-          .first_step = first,
-          .end_step = static_cast<std::int32_t>(steps_.size())};
+  if (capture_views_.size() > kMaxCaptures) {
+    throw GraphError(
+        fmt::format("mask: expressions read {} captures, more than the limit of {}",
+                    capture_views_.size(), kMaxCaptures));
+  }
+  const LoweredProgram lowered = lower_program(program, offsets);
+  Part part{.kind = PartKind::Expression};
+  part.first_step = static_cast<std::int32_t>(steps_.size());
+  steps_.insert(steps_.end(), lowered.row_steps.begin(), lowered.row_steps.end());
+  part.first_key_step = static_cast<std::int32_t>(steps_.size());
+  steps_.insert(steps_.end(), lowered.key_steps.begin(), lowered.key_steps.end());
+  part.end_step = static_cast<std::int32_t>(steps_.size());
+  slots_ = std::max(slots_, lowered.slots);
+  row_slots_ += lowered.row_slots;
+  return part;
 }
 
 TableView Uploader::table(const Table& table) {
@@ -171,18 +180,19 @@ CaptureView Uploader::capture(const Capture& capture) {
   if (!tensor.strides.empty()) {
     std::ranges::copy(tensor.strides, view.strides);
   }
-  device_captures_.push_back(
-      {.name = capture.name(), .place = capture_views_.size(), .view = view});
+  device_captures_[capture.name()].push_back(capture_views_.size());
   return view;
 }
 
 MaskView Uploader::finish() {
-  const MaskView view = {.parts = copy(std::span<const Part>(parts_)),
-                         .steps = copy(std::span<const Step>(steps_)),
-                         .tables = copy(std::span<const TableView>(tables_)),
-                         .captures = copy(std::span<const CaptureView>(capture_views_)),
-                         .part_count = static_cast<std::int32_t>(parts_.size()),
-                         .slots = slots_};
+  MaskView view = {.parts = copy(std::span<const Part>(parts_)),
+                   .steps = copy(std::span<const Step>(steps_)),
+                   .tables = copy(std::span<const TableView>(tables_)),
+                   .part_count = static_cast<std::int32_t>(parts_.size()),
+                   .step_count = static_cast<std::int32_t>(steps_.size()),
+                   .slots = slots_,
+                   .row_slots = row_slots_};
+  std::ranges::copy(capture_views_, view.captures);
   // A copy from pageable memory may still be under way when the call returns, and other streams do
   // not wait for it.
   STOF_CUDA(cudaStreamSynchronize(nullptr));

@@ -22,18 +22,14 @@ class Uploader {
   explicit Uploader(const CaptureTensors& captures) : captures_(captures) {}
 
   void add(const Mask& mask);
-  // The place of the part among those of the mask.
-  std::size_t add(const Part& part) {
-    parts_.push_back(part);
-    return parts_.size() - 1;
-  }
-  // Both of the last two parts must hold.
-  void intersect() { parts_.push_back({.kind = PartKind::And}); }
 
   // Uninitialised memory that lives with what take_memory returns.
   std::byte* allocate(std::size_t size_bytes);
   MaskView finish();
-  std::vector<DeviceCapture> take_device_captures() { return std::move(device_captures_); }
+  // Where captures that are on the GPU are among those of the mask.
+  std::map<std::string, std::vector<std::size_t>> take_device_captures() {
+    return std::move(device_captures_);
+  }
   std::vector<cuda::DeviceArray<std::byte>> take_memory() { return std::move(memory_); }
 
  private:
@@ -49,11 +45,12 @@ class Uploader {
   std::vector<Step> steps_;
   std::vector<TableView> tables_;
   std::vector<CaptureView> capture_views_;
-  std::vector<DeviceCapture> device_captures_;
+  std::map<std::string, std::vector<std::size_t>> device_captures_;
   std::map<const mask::Node*, Part> leaves_;
   std::map<const expr::TableData*, TableView> known_tables_;
   std::vector<cuda::DeviceArray<std::byte>> memory_;
-  int slots_ = 1;
+  int slots_ = 0;
+  int row_slots_ = 0;
 };
 
 }  // namespace stof::mask_layout

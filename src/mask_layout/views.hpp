@@ -27,18 +27,29 @@ enum class Scalar : std::uint8_t { Batch, Head, Query, Key, QueryLength, KeyLeng
 
 // Bits of Step::flags.
 inline constexpr int kIsFloat = 1;  // the last operand is
-inline constexpr int kResultVaries = 2;
+inline constexpr int kIsTruth = 2;  // the last operand is, or the leaf
+inline constexpr int kResultVaries = 4;
+inline constexpr int kIsForwarded = 8;  // the next step alone reads the result
 constexpr int operand_varies(int operand) {
-  return 4 << operand;
+  return 16 << operand;
 }
 
-// An expr::Instruction, with its constant in it. What varies differs along the keys of a row; the
-// rest is worked out once for all keys of a thread.
+// Values of Step::operands: a slot, of which those from kRowSlot on hold what depends on the row
+// alone, or one of these.
+inline constexpr int kRowSlot = 32;
+inline constexpr int kMostRowSlots = 16;  // of all expressions of a mask
+inline constexpr int kPrevious = 64;      // the result of the step before
+inline constexpr int kWord = 65;          // Step::word
+inline constexpr int kScalar = 66;        // and those behind it: a Scalar
+
+// An expr::Instruction that takes constants and scalars as operands. What varies differs along the
+// keys of a row. Op::Keep stands for mix(a ^ b) >>> kKeepShift < word, which masks that draw spend
+// most of their time in; word is from 0 to 2^24.
 struct alignas(16) Step {
   std::uint8_t op = 0;  // expr::Op
   std::uint8_t destination = 0;
   std::uint8_t flags = 0;
-  std::uint8_t operands[4] = {};
+  std::uint8_t operands[4] = {kWord, kWord, kWord, kWord};
   std::int64_t word = 0;  // the constant, the Scalar, or the number of the table or capture
 };
 
@@ -77,7 +88,8 @@ enum class PartKind : std::uint8_t {
 // One node of a mask; operands come before what uses them, as on a stack.
 struct Part {
   PartKind kind = PartKind::Expression;
-  std::int32_t first_step = 0;  // of an expression
+  std::int32_t first_step = 0;  // of an expression: those of a row, then those of its keys
+  std::int32_t first_key_step = 0;
   std::int32_t end_step = 0;
   const void* data = nullptr;  // columns of CSR, else what the kind says
   const std::int32_t* row_ptr = nullptr;
@@ -88,15 +100,22 @@ struct Part {
   std::int64_t block_size = 1;
 };
 
-inline constexpr int kMaxStack = 16;  // of parts
+inline constexpr int kMaxStack = 16;    // of parts
+inline constexpr int kMaxInputs = 4;    // parts that all must hold besides
+inline constexpr int kMaxCaptures = 16;
 
+// Inputs and captures may lie elsewhere on each run: they come with the arguments of a kernel.
 struct MaskView {
   const Part* parts = nullptr;
   const Step* steps = nullptr;
   const TableView* tables = nullptr;
-  const CaptureView* captures = nullptr;
   std::int32_t part_count = 0;
-  std::int32_t slots = 1;  // most of any expression
+  std::int32_t step_count = 0;
+  std::int32_t slots = 0;      // most of any expression
+  std::int32_t row_slots = 0;  // of all expressions
+  std::int32_t input_count = 0;
+  Part inputs[kMaxInputs] = {};
+  CaptureView captures[kMaxCaptures] = {};
 };
 
 }  // namespace stof::mask_layout

@@ -52,6 +52,15 @@ __device__ inline Word modulo(Word a, Word b) {
   return remainder < 0 ? remainder + static_cast<int>(b) : remainder;
 }
 
+// mix(a) >>> kKeepShift < limit, for limits up to 2^24: the last step of mix leaves these bits as
+// they are, so that the upper half of its last product is enough.
+__device__ inline bool is_kept(Word a, std::uint32_t limit) {
+  auto x = expr::bits_of(a) + 0x9E3779B97F4A7C15u;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return static_cast<std::uint32_t>(x >> expr::kKeepShift) < limit;
+}
+
 // Their code is long, and there once.
 __device__ __noinline__ inline double exp_of(double a) {
   return ::exp(a);

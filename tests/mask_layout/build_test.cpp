@@ -57,6 +57,15 @@ TEST_CASE("planes for batch elements and heads") {
                     {.batch = 3, .heads = 5, .q_len = 300, .kv_len = 500});
 }
 
+TEST_CASE("a grid that is too large for one cluster") {
+  const Extent extent = {.batch = 24, .heads = 24, .q_len = 700, .kv_len = 700};
+  const Expr reach = query_position() + 8 * head_index() - 30 * batch_index();
+  const Mask mask(key_position() <= reach);
+  const mask_layout::DeviceMask device(mask, extent);
+  const auto built = mask_layout::build_layout(device, {.tile_q = {16, 64, 128, 256}});
+  test::check_layout(built.layout(), mask::build_layout(mask, extent));
+}
+
 TEST_CASE("rows of a wide decode are one tile row") {
   test::check_build(strided(5) || sliding_window(3000, 0),
                     {.batch = 2, .heads = 1, .q_len = 1, .kv_len = 40000});

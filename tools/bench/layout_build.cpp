@@ -4,7 +4,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <cuda_runtime_api.h>
@@ -13,7 +15,6 @@
 #include "cuda/device_array.hpp"
 #include "cuda/stream.hpp"
 #include "mask_layout/build.hpp"
-#include "mask_layout/fill.hpp"
 #include "mask_layout/stages.hpp"
 #include "masks.hpp"
 
@@ -23,6 +24,8 @@ namespace layouts = stof::mask_layout;
 namespace cuda = stof::cuda;
 
 constexpr int kRuns = 20;
+constexpr std::int64_t kMostKeys = std::int64_t{1} << 28;  // that are listed
+constexpr std::int64_t kMostInputQueries = 8192;             // of masks whose data is on the GPU
 
 float median(std::vector<float> values) {
   std::ranges::nth_element(values, values.begin() + std::ssize(values) / 2);
@@ -69,15 +72,13 @@ std::vector<float> stage_us(const layouts::DeviceMask& mask, layouts::Capacity c
   carve(layouts::Carver(memory.data()));
   const cuda::Stream stream;
   const layouts::Layout& layout = buffers.layout;
-  std::vector<cuda::Launches> stages(7);
-  layouts::fill(layout.counts, 0, sizeof(*layout.counts), stages[0]);
-  layouts::settle_tiles(mask.view(), layout, buffers.open, stages[0]);
-  layouts::clear(buffers.pool, stages[1]);
-  layouts::evaluate_tiles(mask.view(), layout, buffers.open, buffers.pool, stages[2]);
-  layouts::list_tiles(layout, buffers.pool, stages[3]);
-  layouts::derive_attention_tiles(layout, layout.attention_tiles[0], buffers.space, stages[4]);
-  layouts::measure_rows(layout, capacity.keys, buffers.space, stages[5]);
-  layouts::list_keys(layout, stages[6]);
+  std::vector<cuda::Launches> stages(5);
+  layouts::settle_tiles(mask.view(), layout, buffers.classes, buffers.pool, stages[0]);
+  mask.write_bits(layout.counts, stages[0]);
+  layouts::evaluate_tiles(mask.view(), layout, buffers.classes, buffers.pool, stages[1]);
+  layouts::list_tiles(layout, buffers.classes, buffers.pool, buffers.space, nullptr, stages[2]);
+  layouts::measure_rows(layout, capacity.keys, buffers.space, stages[3]);
+  layouts::list_keys(layout, stages[4]);
   std::vector<std::vector<float>> times(stages.size());
   std::vector<cuda::Event> events(stages.size() + 1);
   for (int run = 0; run < kRuns; ++run) {
@@ -96,14 +97,12 @@ std::vector<float> stage_us(const layouts::DeviceMask& mask, layouts::Capacity c
   return medians;
 }
 
-void time_mask(std::string_view name, std::int64_t queries) {
-  const layouts::DeviceMask mask(stof::bench::mask(name, queries),
-                                 {.q_len = queries, .kv_len = queries});
+void time_layout(std::string_view name, std::int64_t queries, const layouts::DeviceMask& mask) {
   const layouts::BuiltLayout built = layouts::build_layout(mask, {.rows = true});
   const layouts::LayoutCounts& counts = built.counts();
   const layouts::Capacity capacity = {.full_tiles = mask.grid().tile_count(),
                                       .part_tiles = std::max(1, counts.part_tiles),
-                                      .keys = counts.seen_pairs};
+                                      .keys = std::min(counts.seen_pairs, kMostKeys)};
   fmt::print("{:14} {:6} {:7} {:7} {:7}", name, queries, counts.open_tiles, counts.part_tiles,
              counts.distinct_bitmaps);
   fmt::print(" {:8.1f}", graph_us(mask, {}, capacity.part_tiles, 0));
@@ -116,6 +115,44 @@ void time_mask(std::string_view name, std::int64_t queries) {
   std::fflush(stdout);
 }
 
+// Masks whose data is on the GPU: causal ones of a length, of documents, of bytes and of columns.
+void time_inputs(std::int64_t queries) {
+  const auto time_input = [&](std::string_view name, const stof::Mask& mask,
+                              const layouts::MaskInput& input) {
+    time_layout(name, queries,
+                layouts::DeviceMask(mask, {.q_len = queries, .kv_len = queries}, {}, {input}));
+  };
+  const auto n = static_cast<std::int32_t>(queries);
+  const cuda::DeviceArray<std::int32_t> length(std::vector<std::int32_t>{n - n / 5});
+  time_input("key_lengths", stof::causal(),
+             {.form = layouts::InputForm::KeyLengths, .data = length.data()});
+  const cuda::DeviceArray<std::int32_t> offsets(stof::bench::document_offsets(queries));
+  time_input("cu_seqlens", stof::causal(),
+             {.form = layouts::InputForm::CuSeqlens,
+              .data = offsets.data(),
+              .count = static_cast<std::int64_t>(offsets.size())});
+  constexpr std::int32_t kWindow = 128;
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(queries * queries));
+  std::vector<std::int32_t> row_ptr = {0};
+  std::vector<std::int32_t> columns;
+  for (std::int32_t q = 0; q < n; ++q) {
+    for (std::int32_t k = std::max(0, q - kWindow); k <= q; ++k) {
+      bytes[static_cast<std::size_t>(q * queries + k)] = 1;
+      columns.push_back(k);
+    }
+    row_ptr.push_back(static_cast<std::int32_t>(columns.size()));
+  }
+  const cuda::DeviceArray<std::uint8_t> dense(bytes);
+  time_input("dense", stof::Mask(), {.form = layouts::InputForm::Dense, .data = dense.data()});
+  const cuda::DeviceArray<std::int32_t> rows(row_ptr);
+  const cuda::DeviceArray<std::int32_t> keys(columns);
+  time_input("csr", stof::Mask(),
+             {.form = layouts::InputForm::Csr,
+              .data = keys.data(),
+              .row_ptr = rows.data(),
+              .count = std::ssize(columns)});
+}
+
 int run(int argc, char** argv) {
   std::vector<std::int64_t> lengths;
   for (int i = 1; i < argc; ++i) {
@@ -125,13 +162,17 @@ int run(int argc, char** argv) {
     lengths = {4096, 16384};
   }
   fmt::print(
-      "{:14} {:>6} {:>7} {:>7} {:>7} {:>8} {:>8} {:>8} | {:>8} {:>8} {:>8} {:>8} {:>8} "
-      "{:>8} {:>8}\n",
-      "us", "n", "open", "part", "bitmaps", "layout", "+tiles", "+keys", "settle", "clear",
-      "evaluate", "list", "tiles", "rows", "keys");
+      "{:14} {:>6} {:>7} {:>7} {:>7} {:>8} {:>8} {:>8} | {:>8} {:>8} {:>8} {:>8} {:>8}\n",
+      "us", "n", "open", "part", "bitmaps", "layout", "+tiles", "+keys", "settle", "evaluate",
+      "list", "rows", "keys");
   for (const std::int64_t queries : lengths) {
     for (const std::string_view name : stof::bench::kMaskNames) {
-      time_mask(name, queries);
+      time_layout(name, queries,
+                  layouts::DeviceMask(stof::bench::mask(name, queries),
+                                      {.q_len = queries, .kv_len = queries}));
+    }
+    if (queries <= kMostInputQueries) {
+      time_inputs(queries);
     }
   }
   return 0;

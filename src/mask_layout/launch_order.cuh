@@ -1,0 +1,34 @@
+// Kernels of a build may start before the one ahead of them has ended, where the GPU can do that,
+// so that what needs nothing of it is done meanwhile.
+#pragma once
+
+#include "cuda/check.hpp"
+#include "cuda/library.hpp"
+
+namespace stof::mask_layout {
+
+// From here on all that kernels ahead have written is there, and the next kernel may start. Every
+// thread calls it, before it reads or writes what other kernels do.
+__device__ inline void await_previous() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// The major compute capability of the current GPU.
+inline int capability() {
+  int device = 0;
+  int major = 0;
+  STOF_CUDA(cudaGetDevice(&device));
+  STOF_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+  return major;
+}
+
+// The launch of a kernel that calls await_previous, behind another of the same build.
+inline cuda::LaunchConfig behind(cuda::LaunchConfig config) {
+  config.is_programmatic = capability() >= 9;
+  return config;
+}
+
+}  // namespace stof::mask_layout
