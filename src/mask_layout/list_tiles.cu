@@ -15,7 +15,7 @@ constexpr int kThreads = 256;
 constexpr int kClusterThreads = 512;
 constexpr unsigned kClusterBlocks = 8;   // the most that every GPU with clusters takes
 constexpr int kBitmapThreads = 128;      // the words of a lane-ordered bitmap
-constexpr std::int64_t kMaxBlocks = 2048;
+constexpr std::int64_t kMaxBlocks = 528;  // four for each multiprocessor of the largest GPUs
 constexpr std::int64_t kSmallGrid = std::int64_t{1} << 16;  // tiles, and rows of lists
 constexpr std::int64_t kMostCompared = 2048;                // query tiles, each with all others
 
@@ -95,14 +95,6 @@ __device__ void fill(const ListWork& work) {
   for_tile_rows(work, [&](std::int64_t row) { fill_row(work, row); });
 }
 
-// Once all bitmaps have numbers.
-__device__ void fill_numbers(const ListWork& work) {
-  number_tiles(work);
-  for_query_tiles(work, [&](const QueryTiles& tiles, std::int64_t r) {
-    fill_query_tile(work, tiles, r);
-  });
-}
-
 __global__ void __launch_bounds__(kClusterThreads)
     list_in_cluster(const __grid_constant__ ListWork work) {
   await_previous();
@@ -111,8 +103,6 @@ __global__ void __launch_bounds__(kClusterThreads)
   sum_up_and_order(work);
   synchronise_cluster();
   fill(work);
-  synchronise_cluster();
-  fill_numbers(work);
 }
 
 __global__ void __launch_bounds__(kThreads) count_lists(const __grid_constant__ ListWork work) {
@@ -131,12 +121,6 @@ __global__ void __launch_bounds__(kThreads) fill_lists(const __grid_constant__ L
   fill(work);
 }
 
-__global__ void __launch_bounds__(kThreads)
-    fill_list_numbers(const __grid_constant__ ListWork work) {
-  await_previous();
-  fill_numbers(work);
-}
-
 // As mask::lane_ordered_bitmap.
 __device__ std::uint32_t lane_word(const std::uint64_t* words, int thread) {
   const int warp = thread / 32;
@@ -152,19 +136,28 @@ __device__ std::uint32_t lane_word(const std::uint64_t* words, int thread) {
   return result;
 }
 
-__global__ void __launch_bounds__(kBitmapThreads)
-    write_bitmaps(const LayoutCounts* counts, BitmapPool pool, std::uint64_t* bitmaps,
-                  std::uint32_t* lane_bitmaps) {
-  await_previous();
-  const std::int32_t count = counts->distinct_bitmaps;
+__device__ void write_bitmaps(const ListWork& work) {
+  const std::int32_t count = work.counts->distinct_bitmaps;
   for (std::int64_t n = blockIdx.x; n < count; n += gridDim.x) {
-    const std::uint64_t* words = pool.words + std::int64_t{pool.leader[n]} * mask::kTileWords;
+    const std::uint64_t* words =
+        work.pool.words + std::int64_t{work.pool.leader[n]} * mask::kTileWords;
     if (threadIdx.x < mask::kTileWords) {
-      bitmaps[n * mask::kTileWords + threadIdx.x] = words[threadIdx.x];
+      work.bitmaps[n * mask::kTileWords + threadIdx.x] = words[threadIdx.x];
     }
-    lane_bitmaps[n * kBitmapThreads + threadIdx.x] =
+    work.lane_bitmaps[n * kBitmapThreads + threadIdx.x] =
         lane_word(words, static_cast<int>(threadIdx.x));
   }
+}
+
+// What is left once all bitmaps have numbers.
+__global__ void __launch_bounds__(kBitmapThreads)
+    write_numbers(const __grid_constant__ ListWork work) {
+  await_previous();
+  write_bitmaps(work);
+  number_tiles(work);
+  for_query_tiles(work, [&](const QueryTiles& tiles, std::int64_t r) {
+    fill_query_tile(work, tiles, r);
+  });
 }
 
 ListWork work_of(const Layout& layout, const std::int32_t* classes, const BitmapPool& pool,
@@ -177,6 +170,8 @@ ListWork work_of(const Layout& layout, const std::int32_t* classes, const Bitmap
   work.classes = classes;
   work.codes = layout.tile_codes;
   work.part_bitmap = layout.part_bitmap;
+  work.bitmaps = layout.bitmaps;
+  work.lane_bitmaps = layout.lane_bitmaps;
   work.counts = layout.counts;
   work.report = report;
   work.pool = pool;
@@ -199,7 +194,6 @@ void add_steps(const ListWork& work, std::int64_t rows, cuda::Launches& launches
   launches.add(count_lists, rows_config, work);
   launches.add(sum_up_lists, behind({.grid = 4 + kTileSizes, .block = kScanThreads}), work);
   launches.add(fill_lists, rows_config, work);
-  launches.add(fill_list_numbers, rows_config, work);
 }
 
 }  // namespace
@@ -212,16 +206,15 @@ void list_tiles(const Layout& layout, const std::int32_t* classes, const BitmapP
     rows += work.query_tiles[size].count;
   }
   if (std::max(rows, layout.grid.tile_count()) <= kSmallGrid) {
-    const unsigned blocks = capability() >= 9 ? kClusterBlocks : 1;
+    const unsigned together = capability() >= 9 ? kClusterBlocks : 1;
     launches.add(list_in_cluster,
-                 behind({.grid = blocks, .block = kClusterThreads, .cluster = blocks}), work);
+                 behind({.grid = together, .block = kClusterThreads, .cluster = together}), work);
   } else {
     add_steps(work, rows, launches);
   }
-  const auto bitmap_blocks =
-      static_cast<unsigned>(std::clamp<std::int64_t>(pool.capacity, 1, kMaxBlocks));
-  launches.add(write_bitmaps, behind({.grid = bitmap_blocks, .block = kBitmapThreads}),
-               layout.counts, pool, layout.bitmaps, layout.lane_bitmaps);
+  const auto blocks = static_cast<unsigned>(
+      std::clamp<std::int64_t>(std::max(rows, pool.capacity), 1, kMaxBlocks));
+  launches.add(write_numbers, behind({.grid = blocks, .block = kBitmapThreads}), work);
   for (int size = 0; size < work.tile_sizes; ++size) {
     const QueryTiles& tiles = work.query_tiles[size];
     if (!tiles.is_sorted_here) {

@@ -30,6 +30,8 @@ struct ListWork {
   const std::int32_t* classes = nullptr;
   std::int32_t* codes = nullptr;
   std::int32_t* part_bitmap = nullptr;
+  std::uint64_t* bitmaps = nullptr;
+  std::uint32_t* lane_bitmaps = nullptr;
   LayoutCounts* counts = nullptr;
   LayoutReport* report = nullptr;
   BitmapPool pool;
