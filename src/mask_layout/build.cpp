@@ -98,8 +98,8 @@ BuiltLayout build_layout(const DeviceMask& mask, const LayoutRequest& request,
                        .part_tiles = settled.open_tiles,
                        .keys = std::numeric_limits<std::int32_t>::max()};
   give_memory([&](Carver& carver) { carve_lists(carver, buffers, request, capacity); });
-  STOF_CUDA(cudaMemsetAsync(buffers.pool.table, 0xFF,
-                            sizeof(BitmapEntry) * buffers.pool.table_size, stream));
+  STOF_CUDA(cudaMemsetAsync(buffers.pool.table, 0xFF, sizeof(BitmapEntry) * buffers.pool.table_size,
+                            stream));
   run([&](cuda::Launches& launches) { list(mask, buffers, capacity.keys, nullptr, launches); });
   built.counts_ = read(buffers.layout.counts, stream);
   if (request.key_rows) {

@@ -59,8 +59,8 @@ DeviceMask::DeviceMask(const Mask& mask, const mask::Extent& extent, const Captu
                        std::vector<MaskInput> inputs)
     : grid_(grid_of(mask, extent, inputs)), inputs_(std::move(inputs)) {
   if (inputs_.size() > kMaxInputs) {
-    throw GraphError(fmt::format("mask: {} inputs, more than the limit of {}", inputs_.size(),
-                                 kMaxInputs));
+    throw GraphError(
+        fmt::format("mask: {} inputs, more than the limit of {}", inputs_.size(), kMaxInputs));
   }
   Uploader uploader(captures);
   uploader.add(mask);

@@ -4,8 +4,8 @@
 
 #include "cuda/check.hpp"
 #include "mask/attention_tiles.hpp"
-#include "mask_layout/key_bits.cuh"
 #include "mask_layout/launch_order.cuh"
+#include "mask_layout/row_bits.cuh"
 #include "mask_layout/stages.hpp"
 #include "mask_layout/tile_place.cuh"
 
@@ -93,10 +93,8 @@ __device__ void keep_bitmap(const Target& target, const std::uint64_t* bitmap, s
 }
 
 __device__ Point point_of(const TilePlace& place, int row, int key) {
-  return {.batch = place.batch,
-          .head = place.head,
-          .query = place.query + row,
-          .key = place.key + key};
+  return {
+      .batch = place.batch, .head = place.head, .query = place.query + row, .key = place.key + key};
 }
 
 // What the bits of a tile say.
@@ -106,7 +104,7 @@ struct Findings {
 };
 
 __device__ Findings evaluate_tile(const Program& program, const Grid& grid, std::int32_t tile,
-                                  std::uint64_t* bitmap, std::int64_t* slots) {
+                                  std::uint64_t* bitmap, const Slots& slots) {
   const TilePlace place(grid, tile);
   if (program.mask.row_slots != 0) {
     for (int row = static_cast<int>(threadIdx.x); row < kTile;
@@ -133,7 +131,7 @@ __device__ Findings evaluate_tile(const Program& program, const Grid& grid, std:
 // Tile i belongs to block i % gridDim.x, so that neighbours do not wait for one another.
 __global__ void __launch_bounds__(kMostThreads)
     evaluate(const __grid_constant__ MaskView mask, Grid grid, Target target) {
-  extern __shared__ std::int64_t slots[];
+  extern __shared__ std::int64_t slot_memory[];
   __shared__ ProgramStore store;
   __shared__ std::uint64_t bitmaps[2][mask::kTileWords];
   __shared__ std::int32_t open[kMostThreads];
@@ -142,6 +140,7 @@ __global__ void __launch_bounds__(kMostThreads)
   await_previous();
   const auto warps = static_cast<int>(blockDim.x) / kWarp;
   const auto warp = static_cast<int>(threadIdx.x) / kWarp;
+  const Slots slots = {slot_memory, static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x)};
   int number = 0;  // of the tiles that the block has evaluated
   const std::int64_t stride = gridDim.x;
   for (std::int64_t begin = blockIdx.x; begin < grid.tile_count(); begin += stride * blockDim.x) {
@@ -173,6 +172,67 @@ __global__ void __launch_bounds__(kMostThreads)
   }
 }
 
+// A warp evaluates the tile, two rows a lane.
+__device__ Findings evaluate_rows_of(const Program& program, const Grid& grid, std::int32_t tile,
+                                     std::uint64_t* bitmap, const Slots& slots) {
+  const TilePlace place(grid, tile);
+  std::uint64_t seen = 0;
+  std::uint64_t hidden = 0;
+#pragma unroll 1
+  for (int row = lane(); row < kTile; row += kWarp) {
+    const Point point = point_of(place, row, 0);
+    std::uint64_t bits = 0;
+    if (point.query < grid.q_len) {
+      prepare_row(program, grid, point, slots);
+      bits = row_bits(program, grid, point, slots);
+      hidden |= first_bits(grid.kv_len - point.key) & ~bits;
+    }
+    seen |= bits;
+    auto* bytes = reinterpret_cast<std::uint8_t*>(bitmap) + row;
+#pragma unroll
+    for (int i = 0; i < kTile / kLanes; ++i) {
+      bytes[i * kTile] = static_cast<std::uint8_t>(bits >> (i * kLanes));
+    }
+  }
+  __syncwarp();
+  return {.is_any_seen = __ballot_sync(kFullWarp, seen != 0) != 0,
+          .is_any_hidden = __ballot_sync(kFullWarp, hidden != 0) != 0};
+}
+
+// For linear masks. Tile i belongs to warp i % warps.
+__global__ void __launch_bounds__(kMostThreads)
+    evaluate_rows(const __grid_constant__ MaskView mask, Grid grid, Target target,
+                  std::int64_t warps) {
+  extern __shared__ std::int64_t slot_memory[];
+  __shared__ ProgramStore store;
+  __shared__ std::uint64_t bitmaps[kMostThreads / kWarp][mask::kTileWords];
+  const Program program = stored(mask, store);
+  await_previous();
+  __syncthreads();
+  const auto warp = static_cast<int>(threadIdx.x) / kWarp;
+  std::uint64_t* bitmap = bitmaps[warp];
+  const Slots slots = {slot_memory + warp * slot_words(mask, kWarp), lane(), kWarp};
+  const std::int64_t first =
+      static_cast<std::int64_t>(warp) * gridDim.x + static_cast<std::int64_t>(blockIdx.x);
+  const std::int64_t tiles = first < warps ? grid.tile_count() : 0;
+  for (std::int64_t begin = first; begin < tiles; begin += warps * kWarp) {
+    const std::int64_t own = begin + warps * lane();
+    const bool is_open = own < tiles && target.classes[own] == kOpen;
+    unsigned open = __ballot_sync(kFullWarp, is_open);
+    for (; open != 0; open &= open - 1) {
+      const auto tile =
+          static_cast<std::int32_t>(begin + warps * (__ffs(static_cast<int>(open)) - 1));
+      const Findings found = evaluate_rows_of(program, grid, tile, bitmap, slots);
+      if (found.is_any_seen && found.is_any_hidden) {
+        keep_bitmap(target, bitmap, tile);
+      } else if (lane() == 0) {
+        target.classes[tile] = found.is_any_seen ? mask::kAllSeen : mask::kNoneSeen;
+      }
+      __syncwarp();
+    }
+  }
+}
+
 // The largest prime up to a number of at least 2, so that tiles of a row, column or diagonal fall
 // into many blocks.
 std::int64_t prime_up_to(std::int64_t number) {
@@ -190,35 +250,52 @@ std::int64_t prime_up_to(std::int64_t number) {
   return number;
 }
 
-}  // namespace
-
-void evaluate_tiles(const MaskView& mask, const Layout& layout, std::int32_t* classes,
-                    const BitmapPool& pool, cuda::Launches& launches) {
-  const auto bytes_of = [&](int threads) {
-    return sizeof(Word) * static_cast<std::size_t>(slot_words(mask, threads));
-  };
-  int threads = kMostThreads;
-  while (threads > kWarp && bytes_of(threads) > kSharedBytes) {
-    threads /= 2;
-  }
-  cuda::allow_all_shared_memory(reinterpret_cast<const void*>(evaluate));
-  // As many blocks as run at once, since each takes its share of the tiles.
+// As many as run at once, since each block takes its share of the tiles.
+template <typename Kernel>
+std::int64_t blocks_at_once(Kernel* kernel, int threads, std::size_t shared_bytes) {
   int device = 0;
   int multiprocessors = 0;
   int blocks_each = 0;
   STOF_CUDA(cudaGetDevice(&device));
   STOF_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  STOF_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks_each, evaluate, threads,
-                                                          bytes_of(threads)));
-  const std::int64_t most = std::int64_t{multiprocessors} * blocks_each;
+  STOF_CUDA(
+      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks_each, kernel, threads, shared_bytes));
+  return std::int64_t{multiprocessors} * blocks_each;
+}
+
+}  // namespace
+
+void evaluate_tiles(const MaskView& mask, const Layout& layout, std::int32_t* classes,
+                    const BitmapPool& pool, cuda::Launches& launches) {
+  const Target target = {.classes = classes, .counts = layout.counts, .pool = pool};
   const std::int64_t tiles = layout.grid.tile_count();
-  const auto blocks = static_cast<unsigned>(tiles <= most ? tiles : prime_up_to(most));
-  launches.add(evaluate,
-               behind({.grid = blocks,
-                       .block = static_cast<unsigned>(threads),
-                       .dynamic_shared_bytes = bytes_of(threads)}),
-               mask, layout.grid,
-               {.classes = classes, .counts = layout.counts, .pool = pool});
+  const int unit = mask.is_linear ? kWarp : kMostThreads;  // threads with slots in common
+  const auto bytes_of = [&](int threads) {
+    return sizeof(Word) * static_cast<std::size_t>(slot_words(mask, std::min(unit, threads)) *
+                                                   (threads / std::min(unit, threads)));
+  };
+  int threads = kMostThreads;
+  while (threads > kWarp && bytes_of(threads) > kSharedBytes) {
+    threads /= 2;
+  }
+  const auto config_of = [&](std::int64_t blocks) {
+    return behind({.grid = static_cast<unsigned>(blocks),
+                   .block = static_cast<unsigned>(threads),
+                   .dynamic_shared_bytes = bytes_of(threads)});
+  };
+  if (mask.is_linear) {
+    cuda::allow_all_shared_memory(reinterpret_cast<const void*>(evaluate_rows));
+    const std::int64_t block_warps = threads / kWarp;
+    const std::int64_t most = blocks_at_once(evaluate_rows, threads, bytes_of(threads));
+    const std::int64_t warps =
+        tiles <= most * block_warps ? tiles : prime_up_to(most * block_warps);
+    launches.add(evaluate_rows, config_of(std::min(most, warps)), mask, layout.grid, target, warps);
+    return;
+  }
+  cuda::allow_all_shared_memory(reinterpret_cast<const void*>(evaluate));
+  const std::int64_t most = blocks_at_once(evaluate, threads, bytes_of(threads));
+  launches.add(evaluate, config_of(tiles <= most ? tiles : prime_up_to(most)), mask, layout.grid,
+               target);
 }
 
 }  // namespace stof::mask_layout

@@ -21,20 +21,52 @@ struct Point {
   std::int64_t key;
 };
 
+__device__ inline Word scalar_at(Scalar name, const Grid& grid, const Point& point) {
+  switch (name) {
+    case Scalar::Batch:
+      return point.batch;
+    case Scalar::Head:
+      return point.head;
+    case Scalar::Query:
+      return point.query;
+    case Scalar::Key:
+      return point.key;
+    case Scalar::QueryLength:
+      return grid.q_len;
+    case Scalar::KeyLength:
+      break;
+  }
+  return grid.kv_len;
+}
+
 // Words of shared memory that the slots of so many threads take.
 constexpr std::int64_t slot_words(const MaskView& mask, int threads) {
   return std::int64_t{mask.slots} * kLanes * threads + mask.row_slots * mask::kTile;
 }
 
-// Steps over so many keys at once: one for what does not depend on them, else kLanes. Slots are in
-// shared memory: the word of a lane of a slot lies beside that of the next thread, and behind all of
-// them come those of rows, a word for each of 64. The last
+// Slots of threads that work on a tile: the word of a lane of a slot lies beside that of the next
+// thread, and behind all of them come those of rows, a word for each of 64.
+struct Slots {
+  Word* words;
+  int thread;
+  int threads;
+
+  __device__ Word* of_keys(int number) const { return words + number * kLanes * threads + thread; }
+  __device__ Word* of_row(const MaskView& mask, int number, std::int64_t query) const {
+    const auto row = static_cast<int>(query) % static_cast<int>(mask::kTile);
+    return words + mask.slots * kLanes * threads +
+           (number - kRowSlot) * static_cast<int>(mask::kTile) + row;
+  }
+};
+
+// Steps over so many keys at once: one for what does not depend on them, else kLanes. The last
 // result stays in registers: words, or the bits of truth values, bit i for key i. In slots a truth
 // value that varies is its bits, and one that does not is 0 or anything else.
 template <int kKeys>
 class Interpreter {
  public:
-  __device__ Interpreter(const Program& program, const Grid& grid, const Point& point, Word* slots)
+  __device__ Interpreter(const Program& program, const Grid& grid, const Point& point,
+                         const Slots& slots)
       : program_(program), grid_(grid), point_(point), slots_(slots) {}
 
   // The bits of the last result.
@@ -61,12 +93,8 @@ class Interpreter {
   }
 
   __device__ Word* slot_of(int number) const {
-    if (number < kRowSlot) {
-      return slots_ + number * kLanes * blockDim.x + threadIdx.x;
-    }
-    const auto row = static_cast<int>(point_.query) % static_cast<int>(mask::kTile);
-    return slots_ + program_.mask.slots * kLanes * blockDim.x +
-           (number - kRowSlot) * static_cast<int>(mask::kTile) + row;
+    return number < kRowSlot ? slots_.of_keys(number)
+                             : slots_.of_row(program_.mask, number, point_.query);
   }
 
   __device__ void keep_result(const Step& step) {
@@ -77,26 +105,8 @@ class Interpreter {
     }
 #pragma unroll
     for (int key = 0; key < kKeys; ++key) {
-      result[key * blockDim.x] = words_[key];
+      result[key * slots_.threads] = words_[key];
     }
-  }
-
-  __device__ Word scalar(Scalar name) const {
-    switch (name) {
-      case Scalar::Batch:
-        return point_.batch;
-      case Scalar::Head:
-        return point_.head;
-      case Scalar::Query:
-        return point_.query;
-      case Scalar::Key:
-        return point_.key;
-      case Scalar::QueryLength:
-        return grid_.q_len;
-      case Scalar::KeyLength:
-        break;
-    }
-    return grid_.kv_len;
   }
 
   // The only word of an operand that does not vary, or the first.
@@ -105,7 +115,7 @@ class Interpreter {
     return place < kPrevious    ? *slot_of(place)
            : place == kPrevious ? words_[0]
            : place == kWord     ? step.word
-                                : scalar(static_cast<Scalar>(place - kScalar));
+                                : scalar_at(static_cast<Scalar>(place - kScalar), grid_, point_);
   }
 
   __device__ void read(const Step& step, int i, Word (&words)[kKeys]) const {
@@ -120,7 +130,7 @@ class Interpreter {
       const Word* slot = slot_of(place);
 #pragma unroll
       for (int key = 0; key < kKeys; ++key) {
-        words[key] = slot[key * blockDim.x];
+        words[key] = slot[key * slots_.threads];
       }
     } else {
       const Word first = first_word(step, i);
@@ -388,7 +398,7 @@ class Interpreter {
   const Program& program_;
   const Grid& grid_;
   const Point& point_;
-  Word* slots_;
+  const Slots& slots_;
   Word words_[kKeys] = {};
   unsigned bits_ = 0;
 };

@@ -100,7 +100,7 @@ __device__ inline unsigned document_bits(const Part& part, const Point& point) {
 
 // Bits of keys beyond kv_len may be 1.
 __device__ inline unsigned leaf_bits(const Program& program, const Grid& grid, const Part& part,
-                                     const Point& point, std::int64_t* slots) {
+                                     const Point& point, const Slots& slots) {
   switch (part.kind) {
     case PartKind::Bits:
       return dense_bits(part, point);
@@ -122,7 +122,7 @@ __device__ inline unsigned leaf_bits(const Program& program, const Grid& grid, c
 
 // What expressions need of the row of the point, for its keys.
 __device__ inline void prepare_row(const Program& program, const Grid& grid, const Point& point,
-                                   std::int64_t* slots) {
+                                   const Slots& slots) {
   for (int i = 0; i < program.mask.part_count; ++i) {
     const Part& part = program.parts[i];
     if (part.first_step != part.first_key_step) {
@@ -132,7 +132,7 @@ __device__ inline void prepare_row(const Program& program, const Grid& grid, con
 }
 
 __device__ inline unsigned key_bits(const Program& program, const Grid& grid, const Point& point,
-                                    std::int64_t* slots) {
+                                    const Slots& slots) {
   unsigned __int128 stack = 0;  // a byte a part, the last in the lowest
   for (int i = 0; i < program.mask.part_count; ++i) {
     const Part& part = program.parts[i];

@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kClusterThreads = 512;
-constexpr unsigned kClusterBlocks = 8;   // the most that every GPU with clusters takes
-constexpr int kBitmapThreads = 128;      // the words of a lane-ordered bitmap
+constexpr unsigned kClusterBlocks = 8;    // the most that every GPU with clusters takes
+constexpr int kBitmapThreads = 128;       // the words of a lane-ordered bitmap
 constexpr std::int64_t kMaxBlocks = 528;  // four for each multiprocessor of the largest GPUs
 constexpr std::int64_t kSmallGrid = std::int64_t{1} << 16;  // tiles, and rows of lists
 constexpr std::int64_t kMostCompared = 2048;                // query tiles, each with all others
@@ -56,9 +56,8 @@ __device__ void count(const ListWork& work) {
     work.report->status = work.counts->status;
   }
   for_tile_rows(work, [&](std::int64_t row) { count_row(work, row); });
-  for_query_tiles(work, [&](const QueryTiles& tiles, std::int64_t r) {
-    count_query_tile(work, tiles, r);
-  });
+  for_query_tiles(
+      work, [&](const QueryTiles& tiles, std::int64_t r) { count_query_tile(work, tiles, r); });
 }
 
 // Each list has a block that sums it up; all blocks look for the places of query tiles.
@@ -155,9 +154,8 @@ __global__ void __launch_bounds__(kBitmapThreads)
   await_previous();
   write_bitmaps(work);
   number_tiles(work);
-  for_query_tiles(work, [&](const QueryTiles& tiles, std::int64_t r) {
-    fill_query_tile(work, tiles, r);
-  });
+  for_query_tiles(
+      work, [&](const QueryTiles& tiles, std::int64_t r) { fill_query_tile(work, tiles, r); });
 }
 
 ListWork work_of(const Layout& layout, const std::int32_t* classes, const BitmapPool& pool,
@@ -188,8 +186,8 @@ ListWork work_of(const Layout& layout, const std::int32_t* classes, const Bitmap
 }
 
 void add_steps(const ListWork& work, std::int64_t rows, cuda::Launches& launches) {
-  const auto blocks = static_cast<unsigned>(
-      std::clamp<std::int64_t>(rows / (kThreads / kWarp), 1, kMaxBlocks));
+  const auto blocks =
+      static_cast<unsigned>(std::clamp<std::int64_t>(rows / (kThreads / kWarp), 1, kMaxBlocks));
   const cuda::LaunchConfig rows_config = behind({.grid = blocks, .block = kThreads});
   launches.add(count_lists, rows_config, work);
   launches.add(sum_up_lists, behind({.grid = 4 + kTileSizes, .block = kScanThreads}), work);
@@ -212,8 +210,8 @@ void list_tiles(const Layout& layout, const std::int32_t* classes, const BitmapP
   } else {
     add_steps(work, rows, launches);
   }
-  const auto blocks = static_cast<unsigned>(
-      std::clamp<std::int64_t>(std::max(rows, pool.capacity), 1, kMaxBlocks));
+  const auto blocks =
+      static_cast<unsigned>(std::clamp<std::int64_t>(std::max(rows, pool.capacity), 1, kMaxBlocks));
   launches.add(write_numbers, behind({.grid = blocks, .block = kBitmapThreads}), work);
   for (int size = 0; size < work.tile_sizes; ++size) {
     const QueryTiles& tiles = work.query_tiles[size];

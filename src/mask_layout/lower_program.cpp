@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstdlib>
 #include <string_view>
 
 #include "base/check.hpp"
@@ -32,6 +33,7 @@ struct Draft {
   std::array<int, 4> sources = {kLeaf, kLeaf, kLeaf, kLeaf};  // the drafts of its operands
   bool is_needed = true;
   bool is_of_row = false;
+  int growth = 0;
 
   Op op() const { return static_cast<Op>(step.op); }
   bool varies() const { return (step.flags & kResultVaries) != 0; }
@@ -59,6 +61,7 @@ class Lowering {
       }
     }
     lowered.row_slots = row_slots_;
+    lowered.is_linear = is_linear();
     for (std::vector<Step>* steps : {&lowered.row_steps, &lowered.key_steps}) {
       forward(*steps);
       for (const Step& step : *steps) {
@@ -205,6 +208,33 @@ class Lowering {
         read_from(drafts_[i], source, slot);
       }
     }
+  }
+
+  // Growth of an operand from key to key.
+  int growth_of(const Draft& draft, int i) const {
+    const bool is_key = draft.step.operands[i] == kScalar + static_cast<int>(Scalar::Key);
+    return is_key ? 1 : draft.sources[i] == kLeaf ? 0 : drafts_[draft.sources[i]].growth;
+  }
+
+  bool is_linear() {
+    for (Draft& draft : drafts_) {
+      if (!draft.is_needed || draft.is_of_row) {
+        continue;
+      }
+      const int a = draft.operand_count > 0 ? growth_of(draft, 0) : 0;
+      const int b = draft.operand_count > 1 ? growth_of(draft, 1) : 0;
+      const bool is_comparison = draft.op() >= Op::Equal && draft.op() <= Op::GreaterEqual;
+      const bool is_sum = draft.op() == Op::Add || draft.op() == Op::Subtract;
+      const bool reads_memory = draft.op() == Op::Table || draft.op() == Op::Capture;
+      const bool is_known = is_comparison || is_sum || (draft.step.flags & kIsTruth) != 0;
+      draft.growth = draft.op() == Op::Add ? a + b : a - b;
+      if ((draft.step.flags & kIsFloat) != 0 || reads_memory || !is_known ||
+          std::abs(draft.growth) > 1) {
+        return false;
+      }
+      draft.growth = is_sum ? draft.growth : 0;
+    }
+    return true;
   }
 
   static void read_from(Draft& draft, int source, int slot) {

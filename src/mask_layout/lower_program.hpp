@@ -21,6 +21,9 @@ struct LoweredProgram {
   std::vector<Step> key_steps;  // at least one, the last with the result
   int slots = 0;                // that steps leave values in
   int row_slots = 0;
+  // Whether key_steps compare what grows by -1, 0 or 1 from key to key and combine truth values, so
+  // that 64 keys are worked out at once.
+  bool is_linear = false;
 };
 
 LoweredProgram lower_program(const expr::Program& program, const PoolOffsets& offsets);

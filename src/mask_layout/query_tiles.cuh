@@ -42,8 +42,9 @@ __device__ inline std::int32_t code_of_rows(const ListWork& work, std::int64_t t
     const int inner_row = word % inner_rows;
     const int inner_col = word / inner_rows;
     const std::uint64_t seen = bitmap[8 * inner_col + first + inner_row];
-    const std::uint64_t existing = existing_pairs(
-        work.grid.q_len - query - 8 * inner_row, work.grid.kv_len - col * mask::kTile - 8 * inner_col);
+    const std::uint64_t existing =
+        existing_pairs(work.grid.q_len - query - 8 * inner_row,
+                       work.grid.kv_len - col * mask::kTile - 8 * inner_col);
     is_any_seen = is_any_seen || seen != 0;
     is_any_hidden = is_any_hidden || (existing & ~seen) != 0;
   }
@@ -62,8 +63,9 @@ __device__ inline PartCodes codes_of(const ListWork& work, const AttentionTiles&
 #pragma unroll
   for (int s = 0; s < kMostParts; ++s) {
     const std::int64_t query = tile.first_query + s * mask::kTile;
-    const auto tile_row = tile.plane * work.grid.tile_rows +
-                          static_cast<std::uint32_t>(query) / static_cast<std::uint32_t>(mask::kTile);
+    const auto tile_row =
+        tile.plane * work.grid.tile_rows +
+        static_cast<std::uint32_t>(query) / static_cast<std::uint32_t>(mask::kTile);
     std::int32_t code = mask::kNoneSeen;
     if (s < parts && query < work.grid.q_len && col < work.grid.tile_cols) {
       code = work.classes[tile_row * work.grid.tile_cols + col];

@@ -56,9 +56,8 @@ __device__ inline Truth expression_truth(const Program& program, const Grid& gri
       const int place = step.operands[number];
       return place < kPrevious    ? slot(place)
              : place == kPrevious ? previous
-             : place == kWord
-                 ? Range{step.word, step.word}
-                 : scalar_range(static_cast<Scalar>(place - kScalar), grid, region);
+             : place == kWord     ? Range{step.word, step.word}
+                              : scalar_range(static_cast<Scalar>(place - kScalar), grid, region);
     };
     const auto op = static_cast<expr::Op>(step.op);
     const Range a = operand(0);

@@ -133,8 +133,8 @@ __global__ void __launch_bounds__(kFillRows* kWarp) fill_keys(Lists lists) {
     return;
   }
   const int lane = static_cast<int>(threadIdx.x);
-  const RowPlace place(lists.grid, static_cast<int>(blockIdx.y) * kFillRows +
-                                       static_cast<int>(threadIdx.y));
+  const RowPlace place(lists.grid,
+                       static_cast<int>(blockIdx.y) * kFillRows + static_cast<int>(threadIdx.y));
   if (!place.exists) {
     return;
   }
@@ -181,11 +181,10 @@ void measure_rows(const Layout& layout, std::int64_t capacity, const SortSpace& 
                   cuda::Launches& launches) {
   const Lists lists = lists_of(layout);
   const std::int64_t rows = layout.grid.query_rows();
-  launches.add(
-      measure,
-      behind({.grid = static_cast<unsigned>(layout.grid.row_count()),
-              .block = dim3(kTile, kSegments)}),
-      lists);
+  launches.add(measure,
+               behind({.grid = static_cast<unsigned>(layout.grid.row_count()),
+                       .block = dim3(kTile, kSegments)}),
+               lists);
   if (layout.rows.key_row_ptr != nullptr) {
     launches.add(sum_up_keys, behind({.grid = 1, .block = kScanThreads}), lists, capacity);
   }

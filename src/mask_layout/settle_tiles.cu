@@ -64,9 +64,7 @@ __global__ void __launch_bounds__(kThreads)
   if (first < grid.tile_count()) {
     const Region region = region_of(grid, TilePlace(grid, static_cast<std::int32_t>(first)));
     const Truth truth = region_truth(program, grid, region, slots);
-    classes[first] = truth == kAlways  ? mask::kAllSeen
-                     : truth == kNever ? mask::kNoneSeen
-                                       : kOpen;
+    classes[first] = truth == kAlways ? mask::kAllSeen : truth == kNever ? mask::kNoneSeen : kOpen;
   }
 }
 
@@ -103,10 +101,9 @@ void settle_tiles(const MaskView& mask, const Layout& layout, std::int32_t* clas
 void count_settled_tiles(const Layout& layout, const std::int32_t* classes,
                          cuda::Launches& launches) {
   constexpr unsigned kMostBlocks = 1024;
-  launches.add(
-      count_settled,
-      behind({.grid = std::min(blocks_of(layout.grid), kMostBlocks), .block = kThreads}),
-      layout.grid, classes, layout.counts);
+  launches.add(count_settled,
+               behind({.grid = std::min(blocks_of(layout.grid), kMostBlocks), .block = kThreads}),
+               layout.grid, classes, layout.counts);
 }
 
 }  // namespace stof::mask_layout

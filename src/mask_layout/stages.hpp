@@ -22,13 +22,13 @@ struct BitmapEntry {
 
 // Bitmaps of part tiles as they come, and a hash table that finds those that are equal.
 struct BitmapPool {
-  std::int64_t capacity = 0;         // slots
-  std::int64_t table_size = 0;       // a power of two, at least twice the capacity
-  std::uint64_t* words = nullptr;    // [capacity][64]
-  BitmapEntry* table = nullptr;      // [table_size]
-  std::int32_t* number = nullptr;    // [table_size]: of the bitmap, by first use
-  std::int32_t* numbers = nullptr;   // [row_count + 1]: bitmaps that are first used before the row
-  std::int32_t* leader = nullptr;    // [capacity]: a slot of each bitmap
+  std::int64_t capacity = 0;        // slots
+  std::int64_t table_size = 0;      // a power of two, at least twice the capacity
+  std::uint64_t* words = nullptr;   // [capacity][64]
+  BitmapEntry* table = nullptr;     // [table_size]
+  std::int32_t* number = nullptr;   // [table_size]: of the bitmap, by first use
+  std::int32_t* numbers = nullptr;  // [row_count + 1]: bitmaps that are first used before the row
+  std::int32_t* leader = nullptr;   // [capacity]: a slot of each bitmap
 };
 
 // What a sort of so many rows works in.
@@ -60,8 +60,8 @@ void count_settled_tiles(const Layout& layout, const std::int32_t* classes,
 void evaluate_tiles(const MaskView& mask, const Layout& layout, std::int32_t* classes,
                     const BitmapPool& pool, cuda::Launches& launches);
 
-// The lists, part_bitmap, bitmaps, tile_codes and attention_tiles. Tells the host, where a report is
-// given, why the layout is left empty, if it is.
+// The lists, part_bitmap, bitmaps, tile_codes and attention_tiles. Tells the host, where a report
+// is given, why the layout is left empty, if it is.
 void list_tiles(const Layout& layout, const std::int32_t* classes, const BitmapPool& pool,
                 const SortSpace& space, LayoutReport* report, cuda::Launches& launches);
 

@@ -129,9 +129,8 @@ Part Uploader::expression(const Expr& predicate) {
     capture_views_.push_back(capture(each));
   }
   if (capture_views_.size() > kMaxCaptures) {
-    throw GraphError(
-        fmt::format("mask: expressions read {} captures, more than the limit of {}",
-                    capture_views_.size(), kMaxCaptures));
+    throw GraphError(fmt::format("mask: expressions read {} captures, more than the limit of {}",
+                                 capture_views_.size(), kMaxCaptures));
   }
   const LoweredProgram lowered = lower_program(program, offsets);
   Part part{.kind = PartKind::Expression};
@@ -142,6 +141,7 @@ Part Uploader::expression(const Expr& predicate) {
   part.end_step = static_cast<std::int32_t>(steps_.size());
   slots_ = std::max(slots_, lowered.slots);
   row_slots_ += lowered.row_slots;
+  is_linear_ = is_linear_ && lowered.is_linear;
   return part;
 }
 
@@ -191,7 +191,8 @@ MaskView Uploader::finish() {
                    .part_count = static_cast<std::int32_t>(parts_.size()),
                    .step_count = static_cast<std::int32_t>(steps_.size()),
                    .slots = slots_,
-                   .row_slots = row_slots_};
+                   .row_slots = row_slots_,
+                   .is_linear = is_linear_};
   std::ranges::copy(capture_views_, view.captures);
   // A copy from pageable memory may still be under way when the call returns, and other streams do
   // not wait for it.

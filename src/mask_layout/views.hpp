@@ -100,8 +100,8 @@ struct Part {
   std::int64_t block_size = 1;
 };
 
-inline constexpr int kMaxStack = 16;    // of parts
-inline constexpr int kMaxInputs = 4;    // parts that all must hold besides
+inline constexpr int kMaxStack = 16;  // of parts
+inline constexpr int kMaxInputs = 4;  // parts that all must hold besides
 inline constexpr int kMaxCaptures = 16;
 
 // Inputs and captures may lie elsewhere on each run: they come with the arguments of a kernel.
@@ -114,6 +114,7 @@ struct MaskView {
   std::int32_t slots = 0;      // most of any expression
   std::int32_t row_slots = 0;  // of all expressions
   std::int32_t input_count = 0;
+  bool is_linear = true;  // all expressions, see LoweredProgram
   Part inputs[kMaxInputs] = {};
   CaptureView captures[kMaxCaptures] = {};
 };

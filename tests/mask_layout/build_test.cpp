@@ -1,5 +1,6 @@
 #include "mask_layout/build.hpp"
 
+#include <limits>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -103,4 +104,16 @@ TEST_CASE("what is not asked for is not there") {
   CHECK(built.layout().attention_tiles.empty());
   CHECK(built.layout().rows.first == nullptr);
   CHECK(built.layout().rows.key_col == nullptr);
+}
+
+TEST_CASE("linear masks whose numbers wrap") {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  const Expr q = query_position();
+  const Expr k = key_position();
+  const Extent extent = {.q_len = 100, .kv_len = 300};
+  for (const std::int64_t gap : {0, 1, 64, 130}) {
+    test::check_build(Mask(k + (kMost - gap) > q || k == 0), extent);
+    test::check_build(Mask(q + (kMost - gap) - k != q || k == 0), extent);
+    test::check_build(Mask((k >= q + gap) == (q >= 50)) && Mask(!(k > 250)), extent);
+  }
 }

@@ -99,3 +99,20 @@ TEST_CASE("more values of rows than there is room for are worked out with the ke
   CHECK(std::ranges::count(ops(lowered.key_steps), Op::Multiply) ==
         28 - mask_layout::kMostRowSlots);
 }
+
+TEST_CASE("sums and comparisons of keys are linear, others are not") {
+  const Expr q = query_position();
+  const Expr k = key_position();
+  const auto is_linear = [](const Expr& predicate) {
+    return lower_program(expr::compile(predicate), {}).is_linear;
+  };
+  CHECK(is_linear(q - k <= 5 && k - q <= q % 7));
+  CHECK(is_linear(!(k + 3 == q) || k > key_length() / 2));
+  CHECK(is_linear(Expr(true)));
+  CHECK_FALSE(is_linear(k + k < q));
+  CHECK_FALSE(is_linear(q - k < k));
+  CHECK_FALSE(is_linear(k % 2 == 0));
+  CHECK_FALSE(is_linear(to_float(k) < 3.5));
+  CHECK_FALSE(is_linear(keep(1, q, k, 0.5)));
+  CHECK_FALSE(is_linear(Table("t", std::vector<std::int64_t>{1, 2})[k] == 1));
+}
