@@ -1,10 +1,10 @@
 // Times the build of layouts of the bench masks on the GPU: as one CUDA graph, and stage by stage.
 // Usage: bench.layout_build [QUERIES...]
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,7 +25,7 @@ namespace cuda = stof::cuda;
 
 constexpr int kRuns = 20;
 constexpr std::int64_t kMostKeys = std::int64_t{1} << 28;  // that are listed
-constexpr std::int64_t kMostInputQueries = 8192;             // of masks whose data is on the GPU
+constexpr std::int64_t kMostInputQueries = 8192;           // of masks whose data is on the GPU
 
 float median(std::vector<float> values) {
   std::ranges::nth_element(values, values.begin() + std::ssize(values) / 2);
@@ -161,10 +161,9 @@ int run(int argc, char** argv) {
   if (lengths.empty()) {
     lengths = {4096, 16384};
   }
-  fmt::print(
-      "{:14} {:>6} {:>7} {:>7} {:>7} {:>8} {:>8} {:>8} | {:>8} {:>8} {:>8} {:>8} {:>8}\n",
-      "us", "n", "open", "part", "bitmaps", "layout", "+tiles", "+keys", "settle", "evaluate",
-      "list", "rows", "keys");
+  fmt::print("{:14} {:>6} {:>7} {:>7} {:>7} {:>8} {:>8} {:>8} | {:>8} {:>8} {:>8} {:>8} {:>8}\n",
+             "us", "n", "open", "part", "bitmaps", "layout", "+tiles", "+keys", "settle",
+             "evaluate", "list", "rows", "keys");
   for (const std::int64_t queries : lengths) {
     for (const std::string_view name : stof::bench::kMaskNames) {
       time_layout(name, queries,
