@@ -15,7 +15,7 @@ inline constexpr std::int32_t kInvalidData = 4;        // lengths, offsets or co
 // What mask::MaskFeatures counts. The rows and what follows only where rows are asked for.
 struct LayoutCounts {
   std::int32_t status = 0;
-  std::int32_t open_tiles = 0;  // that intervals do not settle
+  std::int32_t open_tiles = 0;  // that intervals do not settle; of a layout built once
   std::int32_t full_tiles = 0;
   std::int32_t part_tiles = 0;
   std::int32_t distinct_bitmaps = 0;

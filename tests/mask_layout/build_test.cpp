@@ -94,6 +94,8 @@ TEST_CASE("a mask that nobody sees has no entries, and an extent that does not f
   CHECK_THROWS_WITH_AS(mask_layout::build_layout(nothing, {.tile_q = {48}}),
                        "mask: tiles of 48 queries; 16, 32, 64, 128, 192 and 256 can be derived",
                        GraphError);
+  CHECK_THROWS_WITH_AS(mask_layout::build_layout(nothing, {.tile_q = {64, 64}}),
+                       "mask: tiles of 64 queries are asked for twice", GraphError);
   CHECK_THROWS_AS(mask_layout::DeviceMask(causal(), {.q_len = 0, .kv_len = 9}), GraphError);
 }
 

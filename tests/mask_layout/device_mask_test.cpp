@@ -1,6 +1,7 @@
 #include "mask_layout/device_mask.hpp"
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -108,4 +109,21 @@ TEST_CASE("captures that do not fit are refused") {
   HostTensor none(DType::Int32, {0});
   CHECK_THROWS_WITH_AS(mask_layout::DeviceMask(mask, extent, {{"keep", none.view()}}),
                        "mask: keep is empty", GraphError);
+}
+
+TEST_CASE("more inputs or captures than kernels take are refused") {
+  const Extent extent = {.batch = 2, .heads = 1, .q_len = 70, .kv_len = 100};
+  const std::vector<mask_layout::MaskInput> inputs(5, {.form = mask_layout::InputForm::KeyLengths});
+  CHECK_THROWS_WITH_AS(mask_layout::DeviceMask(Mask(), extent, {}, inputs),
+                       "mask: 5 inputs, more than the limit of 4", GraphError);
+  HostTensor values(DType::Int32, {100});
+  mask_layout::CaptureTensors captures;
+  Expr sees = key_position() == 0;
+  for (int i = 0; i < 17; ++i) {
+    const std::string name = "c" + std::to_string(i);
+    sees = sees || Capture(name, DType::Int32, 1)(key_position()) == 1;
+    captures.emplace(name, values.view());
+  }
+  CHECK_THROWS_WITH_AS(mask_layout::DeviceMask(Mask(sees), extent, captures),
+                       "mask: expressions read 17 captures, more than the limit of 16", GraphError);
 }
