@@ -41,6 +41,8 @@ std::string_view folder_name(EntryKind kind) {
       return "kernels";
     case EntryKind::Plan:
       return "plans";
+    case EntryKind::Verdict:
+      return "verdicts";
     default:
       return "renderings";
   }

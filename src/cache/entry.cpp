@@ -70,7 +70,7 @@ std::optional<std::string> find_fault(std::string_view bytes) {
     return fmt::format("it is no entry of format {}", kFormat);
   }
   if (header.kind < static_cast<std::uint16_t>(EntryKind::Kernel) ||
-      header.kind > static_cast<std::uint16_t>(EntryKind::Rendering)) {
+      header.kind > static_cast<std::uint16_t>(EntryKind::Verdict)) {
     return fmt::format("its kind {} is unknown", header.kind);
   }
   std::size_t rest = bytes.size() - sizeof(Header) - sizeof(Trailer);

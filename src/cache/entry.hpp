@@ -12,10 +12,10 @@
 namespace stof::cache {
 
 // What an entry holds. The numbers are in every file.
-enum class EntryKind : std::uint16_t { Kernel = 1, Plan = 2, Rendering = 3 };
+enum class EntryKind : std::uint16_t { Kernel = 1, Plan = 2, Rendering = 3, Verdict = 4 };
 
 struct EntryContents {
-  std::string_view payload = {};  // a cubin, a plan, the name of a rendered kernel
+  std::string_view payload = {};  // a cubin, a plan, the name of a rendered kernel, JSON
   std::string_view meta = {};     // JSON that describes the payload; may be empty
   std::string_view log = {};      // what the compiler said; may be empty
 };

@@ -20,7 +20,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::array kKinds = {EntryKind::Kernel, EntryKind::Plan, EntryKind::Rendering};
+constexpr std::array kKinds = {EntryKind::Kernel, EntryKind::Plan, EntryKind::Rendering,
+                               EntryKind::Verdict};
 
 // The entry of a file, or why it is none.
 std::variant<Entry, std::string> read(const InventoryItem& item) {
@@ -51,6 +52,8 @@ std::string_view name(EntryKind kind) {
       return "kernel";
     case EntryKind::Plan:
       return "plan";
+    case EntryKind::Verdict:
+      return "verdict";
     default:
       return "rendering";
   }

@@ -12,7 +12,7 @@
 // What lies in a directory of the cache, for people who look into it. Nothing here writes.
 namespace stof::cache {
 
-// "kernel", "plan", "rendering".
+// "kernel", "plan", "rendering", "verdict".
 std::string_view name(EntryKind kind);
 
 // One file of an entry.

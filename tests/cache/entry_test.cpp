@@ -58,7 +58,8 @@ std::string without_trailer(std::string bytes) {
 
 TEST_CASE("an entry comes back from its bytes") {
   const std::string large(70000, '\x90');
-  for (const EntryKind kind : {EntryKind::Kernel, EntryKind::Plan, EntryKind::Rendering}) {
+  for (const EntryKind kind :
+       {EntryKind::Kernel, EntryKind::Plan, EntryKind::Rendering, EntryKind::Verdict}) {
     const Key key("some\0material"s);
     const Entry made(kind, key, {.payload = large, .meta = "{}", .log = ""});
     const auto parsed = Entry::parse(made.bytes());
@@ -143,8 +144,8 @@ TEST_CASE("a fault says what is wrong") {
   put(bad, 8, std::uint16_t{2});
   CHECK(reason(with_trailer(bad)) == "it is no entry of format 1");
   bad = body;
-  put(bad, 10, std::uint16_t{4});
-  CHECK(reason(with_trailer(bad)) == "its kind 4 is unknown");
+  put(bad, 10, std::uint16_t{5});
+  CHECK(reason(with_trailer(bad)) == "its kind 5 is unknown");
   bad = body;
   put(bad, 16, std::uint64_t{1000});
   CHECK(reason(with_trailer(bad)) == "its sections are longer than the file");

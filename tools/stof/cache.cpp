@@ -3,6 +3,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include <nlohmann/json.hpp>
 
@@ -27,6 +28,8 @@ constexpr std::array kKernelFields = {"schema", "source",          "header name"
                                       "option", "name expression", "architecture", "compiler"};
 constexpr std::array kRenderingFields = {"schema",    "version",      "template", "variables",
                                          "templates", "architecture", "option",   "compiler"};
+constexpr std::array kVerdictFields = {"schema", "version",      "template",
+                                       "files",  "architecture", "ladder"};
 
 // What lies there. A folder that was named and is none would pass for an empty cache.
 std::vector<InventoryItem> entries(const CacheOptions& cache) {
@@ -37,12 +40,13 @@ std::vector<InventoryItem> entries(const CacheOptions& cache) {
 }
 
 std::string field_name(EntryKind kind, std::uint16_t tag) {
-  const bool is_kernel = kind == EntryKind::Kernel;
+  const std::span<const char* const> fields =
+      kind == EntryKind::Kernel      ? std::span<const char* const>(kKernelFields)
+      : kind == EntryKind::Rendering ? std::span<const char* const>(kRenderingFields)
+      : kind == EntryKind::Verdict   ? std::span<const char* const>(kVerdictFields)
+                                     : std::span<const char* const>();
   const std::size_t n = std::size_t{tag} - 1;
-  if (tag == 0 || kind == EntryKind::Plan || n >= kKernelFields.size()) {
-    return fmt::format("field {}", tag);
-  }
-  return is_kernel ? kKernelFields[n] : kRenderingFields[n];
+  return tag == 0 || n >= fields.size() ? fmt::format("field {}", tag) : fields[n];
 }
 
 struct CacheCommand {
@@ -111,6 +115,8 @@ void explain(const CacheCommand& command) {
   }
   if (item.kind == EntryKind::Rendering) {
     text += fmt::format("  leads to kernel {}\n", entry.payload());
+  } else if (item.kind == EntryKind::Verdict) {
+    text += fmt::format("  says {}\n", entry.payload());
   } else {
     text += fmt::format("  holds {} bytes\n", entry.payload().size());
   }
