@@ -87,12 +87,17 @@ class NameWalk {
     walk(assign.body);
   }
   void operator()(const BlockReference& reference) { events_.enter(*reference.block, *this); }
-  void operator()(const Extends& extends) { walk(extends.parent); }
-  void operator()(const Include& include) { walk(include.name); }
-  void operator()(const Import& import) { walk(import.name); }
-  void operator()(const FromImport& import) { walk(import.name); }
+  void operator()(const Extends& extends) { load(extends.parent); }
+  void operator()(const Include& include) { load(include.name); }
+  void operator()(const Import& import) { load(import.name); }
+  void operator()(const FromImport& import) { load(import.name); }
 
  private:
+  // The name of another template.
+  void load(const Expression& name) {
+    walk(name);
+    events_.load(name);
+  }
   void walk_macro(const Macro& macro) {
     for (const MacroParameter& parameter : macro.parameters) {
       events_.bind(parameter.name);
@@ -118,6 +123,7 @@ struct ReadEvents {
   void assign(const std::string& name) { open.erase(name); }
   void bind(const std::string& name) { open.erase(name); }
   void enter(const Block&, NameWalk<ReadEvents>&) {}
+  void load(const Expression&) {}
 };
 
 struct AssignEvents {
@@ -128,6 +134,7 @@ struct AssignEvents {
   void assign(const std::string& assigned) { is_found = is_found || assigned == name; }
   void bind(const std::string&) {}
   void enter(const Block& block, NameWalk<AssignEvents>& walk) { walk.walk(block.body); }
+  void load(const Expression&) {}
 };
 
 struct BlockEvents {
@@ -139,6 +146,29 @@ struct BlockEvents {
   void enter(const Block& block, NameWalk<BlockEvents>& walk) {
     is_found = is_found || block.is_scoped;
     walk.walk(block.body);
+  }
+  void load(const Expression&) {}
+};
+
+struct LoadEvents {
+  LoadedNames loaded;
+
+  void read(const std::string&) {}
+  void assign(const std::string&) {}
+  void bind(const std::string&) {}
+  void enter(const Block& block, NameWalk<LoadEvents>& walk) { walk.walk(block.body); }
+  void load(const Expression& name) {
+    const auto* constant = std::get_if<Constant>(&name.node);
+    const auto* sequence = std::get_if<SequenceLiteral>(&name.node);
+    if (constant != nullptr && constant->value.is_text()) {
+      loaded.names.emplace(constant->value.text()->bytes);
+    } else if (sequence != nullptr) {
+      for (const Expression& item : sequence->items) {
+        load(item);
+      }
+    } else {
+      loaded.is_complete = false;
+    }
   }
 };
 
@@ -161,6 +191,12 @@ bool has_scoped_block(const Body& body) {
   BlockEvents events;
   NameWalk<BlockEvents>(events).walk(body);
   return events.is_found;
+}
+
+LoadedNames names_loaded(const Body& body) {
+  LoadEvents events;
+  NameWalk<LoadEvents>(events).walk(body);
+  return std::move(events.loaded);
 }
 
 }  // namespace stof::render

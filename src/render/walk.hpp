@@ -109,4 +109,11 @@ bool assigns_name(const For& loop, const std::string& name);
 // Whether a body holds a scoped block.
 bool has_scoped_block(const Body& body);
 
+// The templates that a body includes, imports or extends.
+struct LoadedNames {
+  std::set<std::string> names;
+  bool is_complete = true;  // false: some name is computed
+};
+LoadedNames names_loaded(const Body& body);
+
 }  // namespace stof::render
