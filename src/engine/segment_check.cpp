@@ -15,6 +15,7 @@
 #include "graph/op_info.hpp"
 #include "reference/run.hpp"
 #include "stof/error.hpp"
+#include "validate/expected.hpp"
 
 namespace stof::engine {
 
@@ -121,26 +122,6 @@ double product_of(const Shape& shape, int end) {
     product *= static_cast<double>(shape[axis].value());
   }
   return product;
-}
-
-double operations(const graph::Ir& ir) {
-  double sum = 0;
-  for (const graph::Operator& op : ir.operators) {
-    const Shape& result = graph::value_at(ir, op.outputs[0]).shape;
-    const double elements = product_of(result, result.rank());
-    if (op.kind == OpKind::MatMul) {
-      const auto* is_transposed = graph::find_attribute<bool>(op, "transpose_a");
-      const Shape& a = graph::value_at(ir, op.inputs[0]).shape;
-      const int axis = a.rank() - (is_transposed != nullptr && *is_transposed ? 2 : 1);
-      sum += 2 * elements * static_cast<double>(a[axis].value());
-    } else if (op.kind == OpKind::Attention) {
-      const Shape& k = graph::value_at(ir, op.inputs[1]).shape;
-      sum += 4 * elements * static_cast<double>(k[2].value());
-    } else {
-      sum += 10 * elements;
-    }
-  }
-  return sum;
 }
 
 bool is_row_local(OpKind kind) {
@@ -412,11 +393,11 @@ Expectation expect(const graph::Ir& ir, const HostTensors& tensors) {
   const std::vector<std::int64_t> rows = expectation.outputs.front().rows;
   RowGraph restricted(ir, tensors, count, rows);
   const bool is_restricted = restricted.make();
-  if (!is_restricted && operations(ir) > kMostOperations) {
+  if (!is_restricted && validate::host_operations(ir) > kMostOperations) {
     return {.outputs = {},
             .skipped = fmt::format("its rows depend on each other, and all of them take {:.1e} "
                                    "operations on the host, {:.1e} at most are spent",
-                                   operations(ir), kMostOperations)};
+                                   validate::host_operations(ir), kMostOperations)};
   }
   reference::Outputs results;
   if (is_restricted) {

@@ -14,12 +14,12 @@
 #include "cuda/device.hpp"
 #include "execute/device_program.hpp"
 #include "stof/error.hpp"
+#include "validate/tensor_contents.hpp"
 
 namespace stof::engine {
 
 using execute::DeviceProgram;
 using execute::Replay;
-using execute::TensorContents;
 using execute::TensorCopies;
 using tune::Outcome;
 using tune::Trial;
@@ -60,21 +60,6 @@ std::size_t bytes_of(const graph::Value& value) {
     count *= extent;
   }
   return static_cast<std::size_t>(count);
-}
-
-// What the tensors hold, in the order of a program.
-TensorContents contents_of(const graph::Ir& ir, const HostTensors& tensors) {
-  TensorContents contents;
-  for (const auto& value : ir.values) {
-    if (value->role != graph::ValueRole::Result) {
-      const bool is_input = value->role == graph::ValueRole::Input;
-      (is_input ? contents.inputs : contents.weights).emplace_back(tensors.at(value->name).bytes());
-    }
-  }
-  for (const graph::Output& output : ir.outputs) {
-    contents.output_bytes.push_back(bytes_of(graph::value_at(ir, output.value)));
-  }
-  return contents;
 }
 
 std::shared_ptr<const DeviceProgram> load_program(int device, const kernel::Program& program,
@@ -237,7 +222,7 @@ const TrialRunner::Segment& TrialRunner::segment(const std::string& problem) {
   if (!segment.expectation.skipped.empty()) {
     tools_.tell(space_.label(problem), "not checked: " + segment.expectation.skipped);
   }
-  segment.contents = contents_of(ir, segment.tensors);
+  segment.contents = validate::contents_of(ir, segment.tensors);
   return segment;
 }
 
@@ -327,7 +312,7 @@ std::vector<double> TrialRunner::time_plans(const graph::Ir& ir,
     return {};
   }
   constexpr int kRuns = 3;
-  const TensorCopies copies(tools_.device, contents_of(ir, tensors), 1);
+  const TensorCopies copies(tools_.device, validate::contents_of(ir, tensors), 1);
   std::vector<std::unique_ptr<Replay>> replays;
   std::vector<const Replay*> racing;
   for (const fusion::Lowered& plan : plans) {

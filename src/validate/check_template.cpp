@@ -13,6 +13,7 @@
 #include "compile/check_entry.hpp"
 #include "compile/compile_all.hpp"
 #include "contract/contract.hpp"
+#include "fusion/template_library.hpp"
 #include "graph/op_info.hpp"
 #include "render/value.hpp"
 #include "stof/error.hpp"
@@ -28,6 +29,8 @@ constexpr std::string_view kCopy = "copy";  // what a pattern calls chains of el
 struct Sources {
   std::vector<compile::CompileTask> tasks;
   std::vector<std::string> cases;  // "sm_90a, dim …"
+  std::vector<TemplateCase> uses;  // without variables
+  std::vector<const base::DeviceProfile*> devices;
   std::size_t case_count = 0;
   std::vector<std::string> targets;  // that the constraints admit
 };
@@ -38,12 +41,12 @@ Sources render_cases(const render::Renderer& renderer, const std::string& file,
   Sources sources;
   std::set<std::pair<std::string, std::string>> seen;  // target, text
   for (const base::DeviceProfile& device : devices) {
-    const std::vector<TemplateCase> cases = template_cases(contract, device);
+    std::vector<TemplateCase> cases = template_cases(contract, device);
     sources.case_count += cases.size();
     if (!cases.empty()) {
       sources.targets.push_back(device.target);
     }
-    for (const TemplateCase& one : cases) {
+    for (TemplateCase& one : cases) {
       kernel::KernelSource source;
       try {
         source = renderer.render(file, render::from_json(one.variables));
@@ -54,6 +57,9 @@ Sources render_cases(const render::Renderer& renderer, const std::string& file,
         sources.tasks.push_back(
             {.source = std::move(source), .target = base::parse_gpu_target(device.target)});
         sources.cases.push_back(fmt::format("{}, {}", device.target, one.text));
+        one.variables = {};
+        sources.uses.push_back(std::move(one));
+        sources.devices.push_back(&device);
       }
     }
   }
@@ -63,12 +69,15 @@ Sources render_cases(const render::Renderer& renderer, const std::string& file,
   return sources;
 }
 
-// Compiles all; the first that does not throws GraphError, and TemplateError where it has no such
-// entry. Adds what is slow to the warnings.
-void compile_sources(const compile::Compiler& compiler, const Sources& sources,
-                     const std::string& file, const std::string& entry, const std::stop_token& stop,
-                     std::vector<std::string>& warnings) {
-  const auto outcomes = compile::compile_all(compiler, sources.tasks, {.stop = stop});
+// Compiles all, and gives what the entry of each takes; the first that does not throws GraphError,
+// and TemplateError where it has no such entry. Adds what is slow to the warnings.
+std::vector<compile::FunctionResources> compile_sources(const CheckTools& tools,
+                                                        const Sources& sources,
+                                                        const std::string& file,
+                                                        const std::string& entry,
+                                                        std::vector<std::string>& warnings) {
+  const auto outcomes = compile::compile_all(*tools.compiler, sources.tasks, {.stop = tools.stop});
+  std::vector<compile::FunctionResources> resources;
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     if (outcomes[i].error) {
       try {
@@ -81,15 +90,68 @@ void compile_sources(const compile::Compiler& compiler, const Sources& sources,
     for (const std::string& fault : compile::quality_faults(*outcomes[i].kernel)) {
       warnings.push_back(fmt::format("{}: {}", sources.cases[i], fault));
     }
+    resources.push_back(outcomes[i].kernel->entry(entry));
   }
+  return resources;
+}
+
+// Registers are given to warps, 256 at a time (CUDA Programming Guide, compute capabilities).
+std::int64_t registers_of_block(std::int64_t threads, std::int64_t registers) {
+  constexpr std::int64_t kWarp = 32;
+  constexpr std::int64_t kUnit = 256;
+  const std::int64_t of_warp = (registers * kWarp + kUnit - 1) / kUnit * kUnit;
+  return (threads + kWarp - 1) / kWarp * of_warp;
+}
+
+// Throws GraphError where a block cannot be launched or is not what the contract declares.
+void check_resources(const compile::FunctionResources& actual, const TemplateCase& use,
+                     const base::DeviceProfile& device, const std::string& text,
+                     std::vector<std::string>& warnings) {
+  const std::int64_t threads = use.launch.block[0] * use.launch.block[1] * use.launch.block[2];
+  if (use.declared.threads != threads) {
+    throw GraphError(fmt::format("{}: resources.threads is {}, launch.block has {}", text,
+                                 use.declared.threads, threads));
+  }
+  const std::int64_t registers = registers_of_block(threads, actual.registers);
+  if (registers > device.registers_per_sm) {
+    throw GraphError(fmt::format("{}: {} threads of {} registers are {}, an SM has {}", text,
+                                 threads, actual.registers, registers, device.registers_per_sm));
+  }
+  const std::int64_t shared = actual.shared_bytes + use.launch.shared_bytes;
+  if (shared > device.shared_bytes_per_block) {
+    throw GraphError(fmt::format("{}: shared memory is {} + {} bytes, the most is {}", text,
+                                 actual.shared_bytes, use.launch.shared_bytes,
+                                 device.shared_bytes_per_block));
+  }
+  if (actual.registers > use.declared.registers) {
+    warnings.push_back(fmt::format("{}: {} registers, resources.registers is {}", text,
+                                   actual.registers, use.declared.registers));
+  }
+}
+
+// The templates that ship with the library and one other: what is not trusted yet has no say in
+// whether it is right.
+std::map<std::string, std::string> shipped_and(const render::TemplateStore& store,
+                                               const std::string& file) {
+  std::map<std::string, std::string> texts = store.texts();
+  std::erase_if(texts, [&](const auto& one) {
+    return one.first != file && store.find(one.first)->origin != render::kEmbeddedOrigin;
+  });
+  return texts;
 }
 
 }  // namespace
 
-TemplateCheck check_template(const render::Renderer& renderer, const std::string& file,
-                             const compile::Compiler& compiler,
-                             std::span<const base::DeviceProfile> devices,
-                             const std::stop_token& stop) {
+const Rung* TemplateCheck::find(std::string_view name) const {
+  const auto found = std::ranges::find(rungs, name, &Rung::name);
+  return found == rungs.end() ? nullptr : &*found;
+}
+
+bool TemplateCheck::is_validated() const {
+  return is_passed() && find("repeatability") != nullptr;
+}
+
+TemplateCheck check_template(const CheckTools& tools, const std::string& file) {
   TemplateCheck check{.file = file, .rungs = {}, .warnings = {}};
   const auto climb = [&](const char* name, const auto& rung) {
     if (!check.rungs.empty() && !check.is_passed()) {
@@ -101,10 +163,14 @@ TemplateCheck check_template(const render::Renderer& renderer, const std::string
       check.rungs.push_back({.name = name, .is_passed = false, .detail = error.what()});
     } catch (const GraphError& error) {
       check.rungs.push_back({.name = name, .is_passed = false, .detail = error.what()});
+    } catch (const CompileError& error) {
+      check.rungs.push_back({.name = name, .is_passed = false, .detail = error.what()});
     }
   };
+  const render::Renderer& renderer = *tools.renderer;
   contract::TemplateContract contract;
   Sources sources;
+  std::vector<compile::FunctionResources> resources;
   climb("contract", [&] {
     const render::TemplateFile* text = renderer.store().find(file);
     if (text == nullptr) {
@@ -126,14 +192,46 @@ TemplateCheck check_template(const render::Renderer& renderer, const std::string
     return contract.summary;
   });
   climb("render", [&] {
-    sources = render_cases(renderer, file, contract, devices);
+    sources = render_cases(renderer, file, contract, tools.devices);
     return fmt::format("{} cases for {} are {} sources", sources.case_count,
                        fmt::join(sources.targets, ", "), sources.tasks.size());
   });
   climb("compile", [&] {
-    compile_sources(compiler, sources, file, contract.name, stop, check.warnings);
+    resources = compile_sources(tools, sources, file, contract.name, check.warnings);
     return fmt::format("{} sources, {} warnings", sources.tasks.size(), check.warnings.size());
   });
+  climb("resources", [&] {
+    std::int64_t most = 0;
+    for (std::size_t i = 0; i < resources.size(); ++i) {
+      check_resources(resources[i], sources.uses[i], *sources.devices[i], sources.cases[i],
+                      check.warnings);
+      most = std::max(most, resources[i].registers);
+    }
+    return fmt::format("{} blocks can be launched, {} registers at most", resources.size(), most);
+  });
+  if (!tools.gpu) {
+    return check;
+  }
+  std::optional<NumericTrial> trial;
+  NumericReport report;
+  climb("numerics", [&] {
+    trial.emplace(alone(fusion::read_templates(shipped_and(renderer.store(), file)), file),
+                  *tools.gpu);
+    report = trial->run(renderer, *tools.compiler, tools.stop);
+    if (!report.wrong.empty()) {
+      throw GraphError(report.wrong);
+    }
+    return fmt::format("{} cases with {} settings are right, in {} runs", report.cases,
+                       report.kernels, report.runs);
+  });
+  climb("repeatability", [&] {
+    if (!report.unrepeatable.empty()) {
+      throw GraphError(report.unrepeatable);
+    }
+    return std::string(contract.is_deterministic ? "equal runs give equal bits"
+                                                 : "equal runs give right numbers");
+  });
+  climb("race", [&] { return trial->race(renderer, *tools.compiler, tools.stop); });
   return check;
 }
 

@@ -190,7 +190,7 @@ class Cases {
 
   void add(std::string text, const ContractScope& scope, bool has_optional = true,
            mask::MaskClass mask_class = kMaskClasses.front()) {
-    contract::evaluate_launch(contract_, scope);  // throws where nothing could be launched
+    const contract::LaunchGeometry launch = contract::evaluate_launch(contract_, scope);
     std::set<std::string> present;
     for (const contract::Port& port : contract_.ports) {
       if (has_optional || !port.is_optional) {
@@ -212,7 +212,10 @@ class Cases {
                     {"captures", json::array()},
                     {"parameters", json::array()}};
     }
-    cases_.push_back({std::move(text), std::move(all)});
+    cases_.push_back({.text = std::move(text),
+                      .variables = std::move(all),
+                      .launch = launch,
+                      .declared = contract::evaluate_resources(contract_, scope)});
   }
 
   TemplateContract contract_;

@@ -7,6 +7,7 @@
 
 #include "base/device_profile.hpp"
 #include "contract/contract.hpp"
+#include "contract/evaluate.hpp"
 
 namespace stof::validate {
 
@@ -14,6 +15,8 @@ namespace stof::validate {
 struct TemplateCase {  // NOLINT(bugprone-exception-escape): JSON moves without throwing
   std::string text;    // what is special about it: "param.tile_q = 128"
   nlohmann::json variables;
+  contract::LaunchGeometry launch;
+  contract::ResourceEstimate declared;
 };
 
 // The uses that check_template tries on a device, by the contract alone: tensors are packed, hooks

@@ -351,7 +351,8 @@ class Templates(Command):
         self.assertIn("norm/softmax.jinja", files)
         self.assertEqual([line.split()[0] for line in self.text("template", "list").splitlines()], files)
         text = self.text("template", "check", "embedding/embedding.jinja", "--target", "sm_80")
-        self.assertRegex(text, r"contract +passed.*\n  render +passed.*\n  compile +passed")
+        self.assertRegex(text, r"contract +passed.*\n  render +passed.*\n  compile +passed.*\n  resources +passed")
+        self.assertRegex(text, r"numerics +left out +there is no GPU\n  repeatability +left out.*\n  race +left out")
 
         original = self.text("render", "embedding/embedding.jinja")  # is a file of the library
         self.assertIn("__global__", original)
@@ -359,9 +360,9 @@ class Templates(Command):
         (self.folder / "mine/bad.jinja").write_text('{#\n{ "contract": 1, "name": "bad" }\n#}\n')
         result = self.stof("template", "check", "bad.jinja", "--templates", "mine")
         self.assertEqual((result.returncode, result.stderr), (3, ""))
-        self.assertRegex(result.stdout, r"bad.jinja\n  contract  FAILED  bad.jinja:2:")
+        self.assertRegex(result.stdout, r"bad.jinja\n  contract +FAILED +bad.jinja:2:")
         checks = json.loads(self.stof("template", "check", "bad.jinja", "--templates", "mine", "--json").stdout)
-        self.assertEqual([checks[0]["passed"], len(checks[0]["rungs"])], [False, 1])
+        self.assertEqual([checks[0]["passed"], len(checks[0]["rungs"]), checks[0]["left_out"]], [False, 1, []])
         self.assert_fails(3, "bad.jinja:2:", "template", "list", "--templates", "mine")
 
 

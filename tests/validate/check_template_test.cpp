@@ -51,18 +51,21 @@ TemplateCheck check(const std::string& text,
     devices.push_back(base::shipped_profile(target));
   }
   const compile::NvrtcCompiler compiler;
-  return check_template(renderer, "doubles.jinja", compiler, devices);
+  return check_template({.renderer = &renderer, .compiler = &compiler, .devices = devices},
+                        "doubles.jinja");
 }
 
 TEST_CASE("check_template: a good one climbs every rung") {
   const TemplateCheck good = check(doubles(kBody));
   CHECK(good.is_passed());
-  REQUIRE(good.rungs.size() == 3);
+  REQUIRE(good.rungs.size() == 4);
   CHECK(good.rungs[0].detail == "y = x + x");
   // Its dims; float32; the least and the most threads. There are no optional ports.
   CHECK(good.rungs[1].detail == "10 cases for sm_80, sm_90a are 8 sources");
   CHECK(good.rungs[2].detail == "8 sources, 0 warnings");
+  CHECK(good.rungs[3].detail.starts_with("8 blocks can be launched, "));
   CHECK(good.warnings.empty());
+  CHECK_FALSE(good.is_validated());  // there is no GPU
 }
 
 TEST_CASE("check_template: the first rung that fails is the last, and says why") {

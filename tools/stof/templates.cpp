@@ -3,6 +3,9 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
@@ -10,12 +13,14 @@
 #include "base/files.hpp"
 #include "command.hpp"
 #include "compile/nvrtc_compiler.hpp"
+#include "cuda/read_device_profile.hpp"
 #include "engine/gpu_backend.hpp"
 #include "fusion/template_library.hpp"
 #include "render/renderer.hpp"
 #include "render/value.hpp"
 #include "validate/check_template.hpp"
 #include "validate/template_cases.hpp"
+#include "validate/verdict.hpp"
 
 namespace stof::command {
 
@@ -109,6 +114,8 @@ struct CheckOptions {
   TemplateOptions templates;
   std::vector<std::string> files;
   std::vector<std::string> targets = {"sm_80", "sm_90a"};
+  int device = 0;
+  bool has_no_gpu = false;
   bool is_json = false;
 };
 
@@ -129,25 +136,30 @@ void list_templates(const CheckOptions& options) {
   }
 }
 
-nlohmann::ordered_json to_json(const validate::TemplateCheck& check) {
-  nlohmann::ordered_json rungs = nlohmann::ordered_json::array();
-  for (const validate::Rung& rung : check.rungs) {
-    rungs.push_back({{"rung", rung.name}, {"passed", rung.is_passed}, {"detail", rung.detail}});
-  }
-  return {{"file", check.file},
-          {"passed", check.is_passed()},
-          {"rungs", rungs},
-          {"warnings", check.warnings}};
-}
-
-void print_check(const validate::TemplateCheck& check) {
+void print_check(const validate::TemplateCheck& check, std::span<const std::string_view> left_out) {
   print(check.file);
   for (const validate::Rung& rung : check.rungs) {
-    print(fmt::format("  {:<9} {}  {}", rung.name, rung.is_passed ? "passed" : "FAILED",
+    print(fmt::format("  {:<13} {}    {}", rung.name, rung.is_passed ? "passed" : "FAILED",
                       rung.detail));
   }
+  for (const std::string_view rung : left_out) {
+    print(fmt::format("  {:<13} left out  there is no GPU", rung));
+  }
   for (const std::string& warning : check.warnings) {
-    print(fmt::format("  warning   {}", warning));
+    print(fmt::format("  warning       {}", warning));
+  }
+}
+
+// The GPU that the numbers are tried on; nothing where this process may use none.
+std::optional<validate::Gpu> find_gpu(const CheckOptions& options) {
+  if (options.has_no_gpu) {
+    return std::nullopt;
+  }
+  try {
+    return validate::Gpu{.device = options.device,
+                         .profile = cuda::read_device_profile(options.device)};
+  } catch (const CudaError&) {
+    return std::nullopt;
   }
 }
 
@@ -171,16 +183,24 @@ void check_templates(const CheckOptions& options) {
     }
   }
   const compile::NvrtcCompiler compiler;
+  const validate::CheckTools tools{.renderer = &renderer,
+                                   .compiler = &compiler,
+                                   .devices = devices,
+                                   .gpu = find_gpu(options),
+                                   .stop = {}};
   bool is_passed = true;
   nlohmann::ordered_json checks = nlohmann::ordered_json::array();
   for (const std::string& file : files) {
-    const validate::TemplateCheck check =
-        validate::check_template(renderer, file, compiler, devices);
+    const validate::TemplateCheck check = validate::check_template(tools, file);
+    const bool is_cut_short = !tools.gpu && check.is_passed();
+    const std::span<const std::string_view> left_out(validate::kGpuRungs.data(),
+                                                     is_cut_short ? validate::kGpuRungs.size() : 0);
     is_passed = is_passed && check.is_passed();
     if (options.is_json) {
-      checks.push_back(to_json(check));
+      checks.push_back(validate::to_json(check));
+      checks.back()["left_out"] = left_out;
     } else {
-      print_check(check);
+      print_check(check, left_out);
     }
   }
   if (options.is_json) {
@@ -220,12 +240,14 @@ void add_template(CLI::App& stof) {
   list->callback([options] { list_templates(*options); });
 
   CLI::App* check = app->add_subcommand(
-      "check",
-      "Read the contract, render and compile for each target, as far as that needs no GPU");
+      "check", "Read the contract, render and compile for each target; where there is a GPU, run");
   check->add_option("TEMPLATE", options->files, "Which; all, where none is named");
   check->add_option("--target", options->targets, "For what; once for each")
       ->allow_extra_args(false)
       ->capture_default_str();
+  check->add_option("--device", options->device, "The GPU that tries its numbers")
+      ->capture_default_str();
+  check->add_flag("--no-gpu", options->has_no_gpu, "Leave out what needs a GPU");
   options->templates.add_to(*check);
   check->add_flag("--json", options->is_json, "For programs");
   check->footer(kTemplateExamples);
