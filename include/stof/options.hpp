@@ -35,9 +35,16 @@ enum class Tuning : std::uint8_t {
   Full,   // that, then the settings of the kernels
 };
 
+// How far a template that does not ship with the library has to get before it is used.
+enum class Trust : std::uint8_t {
+  Validated,  // its numbers are right on a GPU, for hostile inputs, and repeat
+  Compiled,   // it renders and compiles in the cases that its contract names
+};
+
 // A step of the engine, for people who wait for it.
 struct Event {
-  // "fallback", "lower", "cache", "wait", "compile" (which begins), "compiled", "tune"
+  // "fallback", "check", "quarantine" (of templates), "lower", "cache", "wait", "compile" (which
+  // begins), "compiled", "tune"
   std::string stage;
   std::string name;         // of the graph or the template
   double milliseconds = 0;  // that it took; 0 where it has not ended or is none
@@ -62,6 +69,10 @@ struct EngineOptions {
   // Folders of templates. They stand in for those of STOF_TEMPLATE_DIRS, and these for the embedded
   // ones.
   std::vector<std::filesystem::path> template_dirs = {};
+  // What they need to be used. What the engine found out about them the cache keeps; others are
+  // checked as it is made. Those that fail are left out, with an event, and Plan::explain says why.
+  // Nothing: Validated, or Compiled where there is no GPU to run them on or JitMode::Off.
+  std::optional<Trust> trust = {};
   // Where kernels are kept. Nothing: where the environment says; an empty path: in memory alone.
   std::optional<std::filesystem::path> cache_dir = {};
   JitMode jit = JitMode::On;

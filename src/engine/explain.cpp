@@ -89,6 +89,11 @@ void add_gpu(ordered_json& json, const PlanDescription& description) {
   json["kernels"] = description.kernel_count;
   json["scheme"] = description.scheme;
   json["tuned"] = description.tuned ? to_json(*description.tuned) : ordered_json(nullptr);
+  json["foreign_templates"] = ordered_json::array();
+  for (const ForeignTemplate& one : description.foreign_templates) {
+    json["foreign_templates"].push_back(
+        {{"file", one.file}, {"used", one.is_used}, {"detail", one.detail}});
+  }
   json["layouts"] = ordered_json::array();
   for (const LayoutDescription& layout : description.layouts) {
     json["layouts"].push_back(to_json(layout));
@@ -123,6 +128,10 @@ std::string explain_text(const PlanDescription& description) {
   }
   if (description.tuned) {
     text += tuned_text(*description.tuned);
+  }
+  for (const ForeignTemplate& one : description.foreign_templates) {
+    text += fmt::format("{} {}: {}\n", one.is_used ? "template" : "in quarantine: template",
+                        one.file, one.detail);
   }
   for (const LayoutDescription& layout : description.layouts) {
     text +=

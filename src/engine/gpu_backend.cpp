@@ -166,21 +166,33 @@ GpuBackend::GpuBackend(const EngineOptions& options)
                .seconds = options.tuning_seconds,
                .stop = options.tuning_stop}),
       renderer_(open_templates(options)),
-      templates_(fusion::read_templates(renderer_.store().texts())),
+      trusted_(trusted_templates(trust_tools(options))),
       jit_(cache_, compiler_,
            {.may_compile = options.jit != JitMode::Off,
             .on_event = [this](const jit::Event& event) { report(event); }}),
       template_jit_(cache_, compiler_, renderer_, jit_),
       tuner_({.device = device_,
               .profile = &profile_,
-              .templates = &templates_,
-              .templates_digest = renderer_.store().digest(),
+              .templates = &trusted_.library,
+              .templates_digest = trusted_.digest,
               .jit = &template_jit_,
               .compiler = [this] { return compiler_build(); },
               .store = &cache_.tuning(),
               .build_layout = layout_builder(),
               .report = [this](const Event& event) { report(event); }}) {
   check_tuning(options);
+}
+
+TrustTools GpuBackend::trust_tools(const EngineOptions& options) {
+  return {.cache = &cache_,
+          .renderer = &renderer_,
+          .compiler = &compiler_,
+          .profile = &profile_,
+          .device = device_,
+          .trust = options.trust,
+          .may_compile = options.jit != JitMode::Off,
+          .stop = stop_,
+          .report = [this](const Event& event) { report(event); }};
 }
 
 std::string GpuBackend::compiler_build() const {
@@ -197,7 +209,7 @@ Calibration GpuBackend::calibrate() const {
                          .tell = [this](const std::string& name, const std::string& detail) {
                            report({.stage = "calibrate", .name = name, .detail = detail});
                          }};
-  return engine::calibrate(tools, templates_, layout_builder(), cache_.tuning());
+  return engine::calibrate(tools, trusted_.library, layout_builder(), cache_.tuning());
 }
 
 fusion::BuildLayout GpuBackend::layout_builder() const {
@@ -224,7 +236,7 @@ GpuCode GpuBackend::compile(const graph::Ir& given, bool may_tune) const {
   }
   const fusion::BuildLayout build_layout = fusion::remembering(layout_builder());
   fusion::JoinedProducts joined =
-      fusion::join_products_if_faster(given, templates_, profile_, build_layout);
+      fusion::join_products_if_faster(given, trusted_.library, profile_, build_layout);
   const graph::Ir& ir = joined.ir;
   std::optional<Tuned> tuned = tune(ir, may_tune);
   const auto start = std::chrono::steady_clock::now();
@@ -232,7 +244,7 @@ GpuCode GpuBackend::compile(const graph::Ir& given, bool may_tune) const {
   if (!decisions.scheme) {
     decisions.scheme = joined.scheme;  // what lowering would search for once more
   }
-  fusion::Lowered lowered = fusion::lower(ir, templates_, profile_, build_layout, decisions);
+  fusion::Lowered lowered = fusion::lower(ir, trusted_.library, profile_, build_layout, decisions);
   const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
   report({.stage = "lower",
           .name = ir.name,

@@ -14,6 +14,7 @@
 #include "cache/cache.hpp"
 #include "compile/nvrtc_compiler.hpp"
 #include "engine/calibration.hpp"
+#include "engine/template_trust.hpp"
 #include "engine/tuner.hpp"
 #include "fusion/joined_products.hpp"
 #include "fusion/lower.hpp"
@@ -54,10 +55,13 @@ class GpuBackend {
   Calibration calibrate() const;
 
   const base::DeviceProfile& profile() const { return profile_; }
+  // Templates of the user's, those in quarantine too.
+  const std::vector<ForeignTemplate>& foreign_templates() const { return trusted_.foreign; }
   // The index of the GPU. Throws GraphError, in the name of `call`, where this builds for a target.
   int device(std::string_view call) const;
 
  private:
+  TrustTools trust_tools(const EngineOptions& options);
   fusion::BuildLayout layout_builder() const;
   std::string compiler_build() const;
   std::optional<Tuned> tune(const graph::Ir& ir, bool may_tune) const;
@@ -72,8 +76,8 @@ class GpuBackend {
   TuningRequest tuning_;
   mutable std::mutex event_mutex_;
   render::Renderer renderer_;
-  fusion::TemplateLibrary templates_;
   compile::NvrtcCompiler compiler_;
+  TrustedTemplates trusted_;
   jit::Jit jit_;
   jit::TemplateJit template_jit_;
   Tuner tuner_;

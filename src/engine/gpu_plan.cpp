@@ -128,6 +128,7 @@ PlanDescription GpuPlan::describe(const DimValues& dims) const {
                                  .workspace_bytes = code->workspace_bytes,
                                  .scheme = {},
                                  .tuned = code->tuned,
+                                 .foreign_templates = backend_->foreign_templates(),
                                  .layouts = {},
                                  .launches = {}};
   for (const kernel::LayoutBuild& build : code->program.layouts) {

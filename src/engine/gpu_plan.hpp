@@ -45,6 +45,7 @@ struct PlanDescription {
   std::int64_t workspace_bytes = 0;
   std::string scheme;  // the code of the fusion scheme and what it is; empty where none says it
   std::optional<Tuned> tuned;
+  std::vector<ForeignTemplate> foreign_templates;  // of the engine, used here or not
   std::vector<LayoutDescription> layouts;
   std::vector<LaunchDescription> launches;
 };

@@ -1,0 +1,126 @@
+#include "engine/template_trust.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/gpu_target.hpp"
+#include "render/include_closure.hpp"
+#include "validate/check_template.hpp"
+#include "validate/verdict.hpp"
+
+namespace stof::engine {
+
+using validate::Climb;
+using validate::TemplateCheck;
+
+namespace {
+
+bool is_foreign(const render::TemplateStore& store, const std::string& file) {
+  return store.find(file)->origin != render::kEmbeddedOrigin;
+}
+
+// Kernel templates into which something comes from a user's folder.
+std::vector<std::string> foreign_templates(const render::TemplateStore& store) {
+  std::vector<std::string> files;
+  const bool has_foreign = std::ranges::any_of(
+      store.files(), [&](const auto& file) { return is_foreign(store, file.first); });
+  if (!has_foreign) {
+    return files;
+  }
+  for (const auto& [path, file] : store.files()) {
+    if (!path.ends_with(".jinja") || !contract::has_contract(file.text)) {
+      continue;
+    }
+    const auto closure = render::include_closure(store, path);
+    if (std::ranges::any_of(closure, [&](const auto& one) { return is_foreign(store, one); })) {
+      files.push_back(path);
+    }
+  }
+  return files;
+}
+
+Trust wanted(const TrustTools& tools) {
+  return tools.trust.value_or(tools.device && tools.may_compile ? Trust::Validated
+                                                                : Trust::Compiled);
+}
+
+std::optional<TemplateCheck> known(const TrustTools& tools, const std::string& file) {
+  const base::GpuTarget target = base::parse_gpu_target(tools.profile->target);
+  const auto find = [&](Climb climb) {
+    return validate::find_verdict(*tools.cache, tools.renderer->store(), file, target, climb);
+  };
+  std::optional<TemplateCheck> verdict = find(Climb::Validated);
+  return verdict || wanted(tools) == Trust::Validated ? verdict : find(Climb::Compiled);
+}
+
+// Sends it up the ladder, and keeps what comes of it.
+TemplateCheck checked(const TrustTools& tools, const std::string& file) {
+  const bool is_run = wanted(tools) == Trust::Validated;
+  const auto start = std::chrono::steady_clock::now();
+  validate::CheckTools ladder{.renderer = tools.renderer,
+                              .compiler = tools.compiler,
+                              .devices = std::span(tools.profile, 1),
+                              .gpu = {},
+                              .stop = tools.stop};
+  if (is_run) {
+    ladder.gpu = validate::Gpu{.device = *tools.device, .profile = *tools.profile};
+  }
+  TemplateCheck check = validate::check_template(ladder, file);
+  validate::add_verdict(*tools.cache, tools.renderer->store(),
+                        base::parse_gpu_target(tools.profile->target),
+                        is_run ? Climb::Validated : Climb::Compiled, check);
+  const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
+  tools.report({.stage = "check",
+                .name = file,
+                .milliseconds = time.count(),
+                .detail = check.is_passed() ? "passed" : check.rungs.back().name + " failed"});
+  return check;
+}
+
+ForeignTemplate judged(const TrustTools& tools, const std::string& file) {
+  std::optional<TemplateCheck> check = known(tools, file);
+  if (!check && !tools.may_compile) {
+    return {file, false, "it was never checked, and JitMode::Off compiles nothing"};
+  }
+  if (!check && wanted(tools) == Trust::Validated && !tools.device) {
+    return {file, false, "it was never validated, and there is no GPU to do that on"};
+  }
+  if (!check) {
+    check = checked(tools, file);
+  }
+  if (!check->is_passed()) {
+    return {file, false,
+            fmt::format("{}: {}", check->rungs.back().name, check->rungs.back().detail)};
+  }
+  const validate::Rung* race = check->find("race");
+  return {file, true,
+          !check->is_validated() ? "it compiles, its numbers were not checked"
+          : race == nullptr      ? "validated"
+                                 : "validated; " + race->detail};
+}
+
+}  // namespace
+
+TrustedTemplates trusted_templates(const TrustTools& tools) {
+  const render::TemplateStore& store = tools.renderer->store();
+  std::map<std::string, std::string> texts = store.texts();
+  fusion::read_templates(texts);  // throws where two have one name, say, whoever is trusted
+  TrustedTemplates trusted{.library = {}, .foreign = {}, .digest = store.digest()};
+  for (const std::string& file : foreign_templates(store)) {
+    trusted.foreign.push_back(judged(tools, file));
+    const ForeignTemplate& one = trusted.foreign.back();
+    if (!one.is_used) {
+      texts.erase(file);
+      trusted.digest = base::hash(trusted.digest.hex() + file);
+      tools.report({.stage = "quarantine", .name = file, .detail = one.detail});
+    }
+  }
+  trusted.library = fusion::read_templates(texts);
+  return trusted;
+}
+
+}  // namespace stof::engine

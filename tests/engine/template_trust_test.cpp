@@ -1,0 +1,110 @@
+// Templates of a user's without a GPU: they are used as far as they compile.
+#include <string>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/explain.hpp"
+#include "trust_testing.hpp"
+
+using namespace stof;  // NOLINT(google-build-using-namespace)
+using stof::testing::TrustScene;
+using stof::testing::unit_rows_graph;
+using stof::testing::unit_rows_template;
+
+namespace {
+
+EngineOptions for_hopper() {
+  return {.target = "sm_90a", .device_profile = "h200"};
+}
+
+EngineOptions with_trust(Trust trust) {
+  EngineOptions options = for_hopper();
+  options.trust = trust;
+  return options;
+}
+
+std::string explained(const Engine& engine) {
+  return engine.build(unit_rows_graph()).explain();
+}
+
+}  // namespace
+
+TEST_CASE("trust: a template that compiles is used where there is no GPU, and checked once") {
+  TrustScene scene(unit_rows_template());
+  const std::string text = explained(scene.engine(for_hopper()));
+  CHECK(scene.checks == 1);
+  CHECK(text.find("template norm/unit_rows.jinja: it compiles, its numbers were not checked\n") !=
+        std::string::npos);
+  CHECK(text.find(": norm/unit_rows.jinja, grid") != std::string::npos);
+
+  scene.engine(for_hopper());
+  CHECK(scene.checks == 0);
+  scene.engine(with_trust(Trust::Compiled));
+  CHECK(scene.checks == 0);
+
+  scene.write("notes.jinja", "no part of it");
+  scene.engine(for_hopper());
+  CHECK(scene.checks == 0);
+  scene.write("norm/unit_rows.jinja", unit_rows_template() + "// changed\n");
+  scene.engine(for_hopper());
+  CHECK(scene.checks == 1);
+}
+
+TEST_CASE("trust: what does not compile is in quarantine, with its reason, and nobody uses it") {
+  TrustScene scene(unit_rows_template("element /= length", "element /= size"));
+  for (const int checks : {1, 0}) {
+    const Engine engine = scene.engine(for_hopper());
+    CHECK(scene.checks == checks);
+    REQUIRE(scene.quarantined.size() == 1);
+    CHECK(scene.quarantined[0].starts_with(
+        "norm/unit_rows.jinja: compile: sm_90a, hidden 8, rows 1"));
+    const Plan plan = engine.build(unit_rows_graph());
+    const std::string text = plan.explain();
+    CHECK(text.find("in quarantine: template norm/unit_rows.jinja: compile: ") !=
+          std::string::npos);
+    CHECK(text.find("identifier \"size\" is undefined") != std::string::npos);
+    CHECK(text.find(": norm/unit_rows.jinja, grid") == std::string::npos);
+    const auto json = nlohmann::json::parse(engine::explain_json(plan, {}));
+    CHECK(json["foreign_templates"][0]["file"] == "norm/unit_rows.jinja");
+    CHECK(json["foreign_templates"][0]["used"] == false);
+  }
+}
+
+TEST_CASE("trust: a block that no SM takes is in quarantine") {
+  TrustScene scene(unit_rows_template("\"threads\": \"max(param.threads_per_row, 128)\"",
+                                      "\"threads\": \"64\""));
+  scene.engine(for_hopper());
+  REQUIRE(scene.quarantined.size() == 1);
+  CHECK(scene.quarantined[0].find("resources: sm_90a, hidden 8, rows 1: resources.threads is 64, "
+                                  "launch.block has 128") != std::string::npos);
+}
+
+TEST_CASE("trust: without a GPU nothing becomes validated") {
+  TrustScene scene(unit_rows_template());
+  scene.engine(with_trust(Trust::Validated));
+  REQUIRE(scene.quarantined.size() == 1);
+  CHECK(scene.quarantined[0] ==
+        "norm/unit_rows.jinja: it was never validated, and there is no GPU to do that on");
+}
+
+TEST_CASE("trust: JitMode::Off checks nothing, and takes what was checked before") {
+  TrustScene scene(unit_rows_template());
+  EngineOptions off = for_hopper();
+  off.jit = JitMode::Off;
+  scene.engine(off);
+  REQUIRE(scene.quarantined.size() == 1);
+  CHECK(scene.quarantined[0] ==
+        "norm/unit_rows.jinja: it was never checked, and JitMode::Off compiles nothing");
+  explained(scene.engine(for_hopper()));
+  CHECK(explained(scene.engine(off)).find(": norm/unit_rows.jinja, grid") != std::string::npos);
+  CHECK(scene.quarantined.empty());
+}
+
+TEST_CASE("trust: a shipped template with a part of a user's is checked like his own") {
+  TrustScene scene(unit_rows_template());
+  scene.write("parts/norm_body.jinja", "#error nothing\n");
+  scene.engine(for_hopper());
+  CHECK(scene.checks == 3);
+  CHECK(scene.quarantined.size() == 2);  // layer_norm and rms_norm
+}
