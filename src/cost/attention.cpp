@@ -17,7 +17,9 @@ namespace {
 
 using kernel::KernelConfig;
 
-constexpr double kKeys = 64;  // of a key tile
+constexpr double kKeys = 64;          // of a key tile
+constexpr double kBitmapBytes = 512;  // of 64 x 64
+constexpr std::int64_t kBatch = 32;   // keys of a row, one a lane
 
 std::int64_t parameter(const KernelConfig& config, const char* name, std::int64_t otherwise) {
   const auto found = config.find(name);
@@ -25,6 +27,9 @@ std::int64_t parameter(const KernelConfig& config, const char* name, std::int64_
 }
 
 std::int64_t blocks_at_once(const Sm& sm, const Problem& problem, const KernelConfig& config) {
+  if (const auto given = config.find("blocks_per_sm"); given != config.end()) {
+    return given->second;  // registers and shared memory are set apart for so many
+  }
   contract::ContractScope scope = *problem.scope;
   scope.config = config;
   const contract::ResourceEstimate block = contract::evaluate_resources(*problem.contract, scope);
@@ -44,6 +49,7 @@ double element_bytes(const Problem& problem) {
   return problem.scope->dtypes.empty() ? 2 : size_bytes(problem.scope->dtypes.begin()->second);
 }
 
+// 64 x 64 with a mask.
 double mask_ns(const TiledAttention& c, mask::MaskClass mask_class) {
   switch (mask_class) {
     case mask::MaskClass::None:
@@ -58,84 +64,162 @@ double mask_ns(const TiledAttention& c, mask::MaskClass mask_class) {
   return c.bitmap_ns;
 }
 
-const TiledAttention& coefficients_of(const Sm& sm, const std::string& name) {
-  const auto& all = sm.coefficients.tiled_attention;
+double mask_wait_ns(const TiledAttention& c, mask::MaskClass mask_class) {
+  switch (mask_class) {
+    case mask::MaskClass::None:
+      return 0;
+    case mask::MaskClass::IntervalRows:
+      return c.interval_wait_ns;
+    default:
+      return c.bitmap_wait_ns;
+  }
+}
+
+template <typename T>
+const T& of_template(const std::map<std::string, T, std::less<>>& all, const std::string& name) {
   const auto found = all.find(name);
   return found == all.end() ? all.at("") : found->second;
+}
+
+// The dimensions of a head, in units of 64, of keys and values together.
+double head_width(const Problem& problem) {
+  constexpr double kBoth = 128;
+  return static_cast<double>(problem.scope->dims.at("head_dim") +
+                             problem.scope->dims.at("value_dim")) /
+         kBoth;
+}
+
+// What a block waits for in the tiles of a group.
+double waits_us(const Sm& sm, const TiledAttention& c, const KernelConfig& config,
+                const TileGroup& group, mask::MaskClass mask_class) {
+  constexpr std::int64_t kTallRows = 32;  // of a warp
+  const auto entries = static_cast<double>(group.entries);
+  const std::int64_t warps = parameter(config, "warps", 0);
+  const bool is_tall = warps > 0 && parameter(config, "tile_q", 64) >= kTallRows * warps;
+  const auto key_groups = static_cast<double>(parameter(config, "key_groups", 1));
+  const double shared = entries * (c.keys_wait_ns + (is_tall ? c.tall_wait_ns : 0)) +
+                        static_cast<double>(group.part) * mask_wait_ns(c, mask_class);
+  const double steps = entries * kKeys / static_cast<double>(parameter(config, "tile_k", 64));
+  return sm.us(c.tile_wait_ns + (key_groups > 1 ? c.exchange_wait_ns : 0) + shared / key_groups +
+               steps * c.step_wait_ns);
+}
+
+// Steps of several tiles are whole ones.
+TileWork in_steps(TileWork work, const KernelConfig& config) {
+  const std::int64_t tiles = std::max<std::int64_t>(parameter(config, "tile_k", 64) / 64, 1);
+  for (TileGroup& group : work.groups) {
+    group.entries = mask::ceil_div(group.entries, tiles) * tiles;
+  }
+  return work;
+}
+
+// Blocks that are all there at once are not dealt evenly: some SM has one more than it need have,
+// if there is room for it.
+double one_too_many(const std::vector<WorkGroup>& groups, std::int64_t sm_count,
+                    std::int64_t at_once) {
+  std::int64_t blocks = 0;
+  for (const WorkGroup& group : groups) {
+    blocks += group.count;
+  }
+  const bool has_room = mask::ceil_div(blocks, sm_count) < at_once;
+  return blocks > sm_count && has_room ? groups.front().cost : 0;
 }
 
 Prediction tiled_attention(const Sm& sm, const Problem& problem, const KernelConfig& config,
                            const AttentionWork& work) {
   STOF_CHECK(work.tiles != nullptr) << problem.contract->name << " needs tiles";
-  const TiledAttention& c = coefficients_of(sm, problem.contract->name);
-  const auto tile_q = static_cast<double>(work.tiles->tile_q);
-  const double head_dims =
-      static_cast<double>(problem.scope->dims.at("head_dim") + problem.scope->dims.at("value_dim"));
-  const std::int64_t warps = parameter(config, "warps", 4);
-  const bool is_tall = work.tiles->tile_q >= 32 * warps;
-  const double share = is_tall ? c.tall_tensor_share : c.tensor_share;
-  const double flops = 2 * tile_q * kKeys * head_dims;
-  const double pairs = tile_q * kKeys;
+  const TiledAttention& c = of_template(sm.coefficients.tiled_attention, problem.contract->name);
+  const TileWork tiles = in_steps(in_parts(*work.tiles, work.long_tiles), config);
+  const mask::MaskClass mask_class = work.features->mask_class;
+  const double width = head_width(problem);
+  const double rows = static_cast<double>(tiles.tile_q) / 64;  // in units of 64
+  const double peak_flops = 4 * 64 * 64 * 64 * width * rows;
+  const double block = sm.us(rows * (c.tile_ns + c.tile_dims_ns * width));
   const double tensor =
-      std::max(c.uses_wgmma ? sm.tensor_us(flops, share) : sm.mma_us(flops, share),
-               sm.us(pairs * c.softmax_ns));
-  const double core = work.has_score ? sm.us(pairs * c.score_ns) : 0;
-  const double masked =
-      sm.us(std::min(tile_q, kKeys) * kKeys * mask_ns(c, work.features->mask_class));
-  const double block = sm.us(c.block_ns * tile_q / kKeys);
-  const auto key_groups = static_cast<double>(parameter(config, "key_groups", 1));
-  const double alone = sm.us(c.alone_ns + (key_groups > 1 ? c.exchange_ns : 0));
+      c.tensor_part * (c.uses_wgmma ? sm.tensor_us(peak_flops, 1) : sm.mma_us(peak_flops, 1));
+  const double core =
+      sm.us(rows * (c.softmax_ns + (parameter(config, "overlap", 1) == 0 ? c.plain_ns : 0) +
+                    (work.has_score ? c.score_ns : 0)));
+  const double masked = sm.us(std::min(rows, 1.0) * mask_ns(c, mask_class));
 
   std::vector<WorkGroup> shared;  // what tiles take of an SM
-  std::vector<WorkGroup> chains;  // how long they take
+  std::vector<WorkGroup> chains;  // how long they wait
   Prediction sum;                 // of all tiles
-  double all_entries = 0;
   double total = 0;
   const std::int64_t copies = replicas(problem);
-  for (const TileGroup& group : work.tiles->groups) {
+  for (const TileGroup& group : tiles.groups) {
     const auto entries = static_cast<double>(group.entries);
-    const double with_mask = static_cast<double>(group.part) * masked;
-    const double one = block + entries * (tensor + core) + with_mask;
+    const double in_core = entries * core + static_cast<double>(group.part) * masked;
+    const double one = block + entries * tensor + in_core;
     const std::int64_t count = group.count * copies;
     shared.push_back({one, count});
-    chains.push_back({alone + c.alone_factor * (one - block) / key_groups, count});
+    chains.push_back({waits_us(sm, c, config, group, mask_class), count});
     sum.blocks_us += static_cast<double>(count) * block;
     sum.tensor_us += static_cast<double>(count) * entries * tensor;
-    sum.core_us += static_cast<double>(count) * (entries * core + with_mask);
-    all_entries += static_cast<double>(count) * entries;
+    sum.core_us += static_cast<double>(count) * in_core;
     total += static_cast<double>(count) * one;
   }
-  const double span = makespan(shared, sm.device.sm_count);
+  const std::int64_t at_once = blocks_at_once(sm, problem, config);
+  const std::int64_t workers = sm.device.sm_count * at_once;
+  const double span =
+      makespan(shared, sm.device.sm_count) + one_too_many(shared, sm.device.sm_count, at_once);
   const double of_total = span / total;
-  const double key_bytes = head_dims * element_bytes(problem);
-  return {.blocks_us = sum.blocks_us * of_total,
-          .core_us = sum.core_us * of_total,
-          .tensor_us = sum.tensor_us * of_total,
-          .l2_us = sm.l2_us(all_entries * of_total * kKeys * key_bytes, 1),
-          .wait_us = makespan(chains, sm.device.sm_count * blocks_at_once(sm, problem, config))};
+  const LongTiles& split = work.long_tiles;
+  const auto units = static_cast<double>(
+      split.count == 0 ? 0 : mask::ceil_div(split.count * split.parts * copies, workers));
+  Prediction time;
+  time.start_us = c.start_us +
+                  std::min(c.cold_us * width, sm.dram_us(problem.work.bytes, c.dram_share)) +
+                  sm.us(units * c.unit_ns +
+                        static_cast<double>(split.parts - 1) * c.part_ns * std::sqrt(width));
+  time.blocks_us = sum.blocks_us * of_total;
+  time.core_us = sum.core_us * of_total;
+  time.tensor_us = sum.tensor_us * of_total;
+  time.wait_us = span + makespan(chains, workers);
+  time.dram_us = sm.dram_us(
+      problem.work.bytes + kBitmapBytes * static_cast<double>(work.features->distinct_bitmaps),
+      c.dram_share);
+  return time;
+}
+
+// Of a row, in batches of which each warp takes one in turn.
+std::int64_t most_keys_of_warp(std::int64_t keys, std::int64_t warps) {
+  const std::int64_t rounds = keys / (kBatch * warps);
+  return rounds * kBatch + std::min(kBatch, keys - rounds * kBatch * warps);
 }
 
 Prediction gathered_attention(const Sm& sm, const Problem& problem, const KernelConfig& config,
                               const AttentionWork& work) {
-  const GatheredAttention& c = sm.coefficients.gathered_attention;
+  const GatheredAttention& c =
+      of_template(sm.coefficients.gathered_attention, problem.contract->name);
   const mask::MaskFeatures& features = *work.features;
-  constexpr double kBatch = 32;  // keys
+  constexpr double kIndexBytes = 4;
+  constexpr int kLoads = 4;  // under way
   const double rows =
       static_cast<double>(problem.scope->dims.at("batch") * problem.scope->dims.at("heads") *
                           problem.scope->dims.at("q_len"));
-  const double head_dims =
-      static_cast<double>(problem.scope->dims.at("head_dim") + problem.scope->dims.at("value_dim"));
+  const double width = head_width(problem);
+  const double row_bytes = 2 * 64 * width * element_bytes(problem);  // of a key and its value
+  const std::int64_t warps = parameter(config, "warps_per_row", 1);
+  const auto row_warps = static_cast<double>(warps);
   // Half a batch is left over on average, but for rows that all see less than one.
-  const double batches = std::max(1.0, features.mean_keys / kBatch + 0.5);
-  const auto warps_per_row = static_cast<double>(parameter(config, "warps_per_row", 1));
+  const double batches =
+      std::max({1.0, features.mean_keys / static_cast<double>(kBatch) + 0.5, row_warps});
   const double per_sm = std::ceil(rows / sm.count);
+  const double list_bytes =
+      kIndexBytes * features.mean_keys *
+      static_cast<double>(features.mask_batch * features.mask_heads * features.extent.q_len);
+  const double few_loads =
+      1 + c.few_loads * (kLoads / static_cast<double>(parameter(config, "loads", kLoads)) - 1);
   Prediction time;
-  time.blocks_us = sm.us(per_sm * c.row_ns);
+  time.dram_us = sm.dram_us(problem.work.bytes + list_bytes, c.dram_share);
+  time.start_us = c.start_us + std::min(c.cold_us * width, time.dram_us);
+  time.blocks_us = sm.us(per_sm * row_warps * (c.row_ns + c.row_width_ns * width));
   time.core_us = sm.us(per_sm * batches * c.batch_ns);
-  time.l2_us =
-      sm.l2_us(per_sm * features.mean_keys * head_dims * element_bytes(problem), c.l2_share);
-  time.wait_us = sm.us(c.alone_ns + c.alone_batch_ns * static_cast<double>(features.max_keys) /
-                                        (kBatch * warps_per_row));
+  time.l2_us = sm.l2_us(per_sm * features.mean_keys * row_bytes, c.l2_share);
+  time.wait_us =
+      sm.us(c.row_wait_ns + (c.key_wait_ns + c.key_width_wait_ns * width) * few_loads *
+                                static_cast<double>(most_keys_of_warp(features.max_keys, warps)));
   return time;
 }
 
@@ -148,14 +232,54 @@ const std::map<std::string, std::vector<KernelConfig>, std::less<>>& settings_by
                         {"key_groups", key_groups},
                         {"stages", 2}};
   };
+  const auto wide = [](std::int64_t tile_q, std::int64_t tile_k, std::int64_t blocks,
+                       std::int64_t overlap, std::int64_t slots = 4) {
+    return KernelConfig{{"tile_q", tile_q},        {"tile_k", tile_k},   {"slots", slots},
+                        {"blocks_per_sm", blocks}, {"overlap", overlap}, {"query_slots", 2}};
+  };
+  const auto rows = [](std::int64_t warps, std::int64_t per_row, std::int64_t loads,
+                       std::int64_t warps_per_sm) {
+    return KernelConfig{{"warps", warps},
+                        {"warps_per_row", per_row},
+                        {"loads", loads},
+                        {"warps_per_sm", warps_per_sm}};
+  };
   static const std::map<std::string, std::vector<KernelConfig>, std::less<>> settings = {
       {"attention_block_wise_sm80",
-       {tiles(64, 64, 1), tiles(64, 64, 2), tiles(128, 64, 1), tiles(128, 32, 1)}},
+       {tiles(64, 64, 1), tiles(64, 64, 2), tiles(64, 32, 4), tiles(128, 64, 1),
+        tiles(128, 32, 1)}},
+      {"attention_block_wise_sm90",
+       {wide(64, 64, 4, 0), wide(64, 64, 3, 1), wide(64, 64, 2, 1), wide(64, 128, 2, 1),
+        wide(128, 64, 2, 0), wide(128, 64, 1, 1), wide(128, 128, 1, 1), wide(192, 128, 1, 1, 5),
+        wide(192, 64, 1, 1)}},
+      {"attention_row_wise",
+       {rows(4, 1, 4, 24), rows(4, 4, 4, 24), rows(8, 8, 4, 24), rows(4, 1, 2, 32)}},
   };
   return settings;
 }
 
 }  // namespace
+
+bool takes_long_tiles(const contract::TemplateContract& contract) {
+  return contract.name == "attention_block_wise_sm90";
+}
+
+LongTiles long_tiles(const Problem& problem, const KernelConfig& config, const TileWork& tiles) {
+  // Sums of wider rows leave no registers for those of another part.
+  constexpr std::int64_t kWidest = 128;
+  const contract::ContractScope& scope = *problem.scope;
+  if (!takes_long_tiles(*problem.contract) || scope.dims.at("value_dim") > kWidest) {
+    return {};
+  }
+  // The kernel goes through the replicas in sections, whose keys and values lie in L2 together.
+  const std::int64_t key_bytes = scope.dims.at("kv_len") *
+                                 (scope.dims.at("head_dim") + scope.dims.at("value_dim")) *
+                                 size_bytes(scope.dtypes.at("T"));
+  const std::int64_t section = std::clamp<std::int64_t>(
+      scope.device.at("device.l2_bytes") / 2 / key_bytes, 1, replicas(problem));
+  const std::int64_t workers = scope.device.at("device.sm_count") * config.at("blocks_per_sm");
+  return long_tiles(tiles, section, workers);
+}
 
 Prediction predict_attention(const Sm& sm, const Problem& problem, const KernelConfig& config,
                              const AttentionWork& work) {

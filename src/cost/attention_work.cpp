@@ -79,23 +79,22 @@ LongTiles long_tiles(const TileWork& work, std::int64_t replicas, std::int64_t w
 }
 
 TileWork in_parts(const TileWork& work, const LongTiles& long_tiles) {
-  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t, std::greater<>> counts;
+  TileWork parts{.tile_q = work.tile_q, .groups = {}};
+  std::vector<TileGroup> whole;
   std::int64_t left = long_tiles.count;
   for (const TileGroup& group : work.groups) {
     const std::int64_t split = std::min(left, group.count);
     left -= split;
-    if (split < group.count) {
-      counts[{group.entries, group.part}] += group.count - split;
-    }
     if (split > 0) {
-      counts[{mask::ceil_div(group.entries, long_tiles.parts),
-              mask::ceil_div(group.part, long_tiles.parts)}] += split * long_tiles.parts;
+      parts.groups.push_back({.entries = mask::ceil_div(group.entries, long_tiles.parts),
+                              .part = mask::ceil_div(group.part, long_tiles.parts),
+                              .count = split * long_tiles.parts});
+    }
+    if (split < group.count) {
+      whole.push_back({.entries = group.entries, .part = group.part, .count = group.count - split});
     }
   }
-  TileWork parts{.tile_q = work.tile_q, .groups = {}};
-  for (const auto& [tile, count] : counts) {
-    parts.groups.push_back({.entries = tile.first, .part = tile.second, .count = count});
-  }
+  parts.groups.insert(parts.groups.end(), whole.begin(), whole.end());
   return parts;
 }
 

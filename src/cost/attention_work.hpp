@@ -20,7 +20,7 @@ struct TileGroup {
 // What a mask leaves to do for query tiles of one size.
 struct TileWork {
   std::int64_t tile_q = 0;
-  std::vector<TileGroup> groups;  // those with the most entries first
+  std::vector<TileGroup> groups;  // in the order in which they are begun: the most entries first
 
   friend bool operator==(const TileWork&, const TileWork&) = default;
 };
@@ -43,13 +43,14 @@ struct LongTiles {
 // them, where `workers` take them and each is there `replicas` times.
 LongTiles long_tiles(const TileWork& work, std::int64_t replicas, std::int64_t workers);
 
-// The same work with those in parts.
+// The same work with those in parts, which come first, in the order in which it is done.
 TileWork in_parts(const TileWork& work, const LongTiles& long_tiles);
 
 // The work of one attention.
 struct AttentionWork {
   const mask::MaskFeatures* features = nullptr;
   const TileWork* tiles = nullptr;  // of the setting's tile_q; null for templates that take rows
+  LongTiles long_tiles;             // of these
   bool has_score = false;
 };
 

@@ -8,7 +8,8 @@ namespace stof::cost {
 // What a DeviceProfile does not say of a GPU and its kernels. Shares are of a rate of the profile;
 // nanoseconds are those of an SM at 1980 MHz and go with the clock. The values were fitted to times
 // on an H200: those of products with 23 and 7 settings to 120 shapes when the kernels were written,
-// all others to tools/bench/results/nvidia-h200 (tests/cost/recorded_test.cpp says how well).
+// those of attention to tools/bench/results/nvidia-h200/selection.json (bench.selection fits them
+// again and prints them), all others to what else is there (tests/cost/recorded_test.cpp).
 
 // gemm_sm90: a step is 64 of k.
 struct WgmmaProduct {
@@ -60,29 +61,51 @@ struct SimpleProduct {
   double block_ns = 2000;
 };
 
-// An attention template that visits the active 64-key tiles of a query tile.
+// An attention template that visits the active 64-key tiles of a query tile. What a block waits for
+// goes on beside the other blocks of its SM, work does not.
 struct TiledAttention {
   bool uses_wgmma = false;
-  double tensor_share = 0.449;  // of mma_sync_tflops, or of tensor_tflops; the softmax is in it
-  double tall_tensor_share = 0.533;  // the same with 32 query rows a warp
-  double softmax_ns = 0;             // the least that a pair of query and key takes
-  double interval_ns = 0.0107;       // a pair of a part tile besides, by class of the mask
-  double predicate_ns = 0.0355;
-  double bitmap_ns = 0;
-  double score_ns = 0.02;      // a pair, where there is a score modifier; not measured
-  double block_ns = 1455;      // what start and end of 64 query rows take of an SM
-  double alone_factor = 2.07;  // how much longer a tile takes a block that has an SM for itself
-  double alone_ns = 3457;      // start and end of a query tile, seen from it
-  double exchange_ns = 1043;   // several key groups tell each other their results
+  double start_us = 0;  // until the first data arrive
+  double cold_us =
+      3.12;  // the first reads of memory, with 64 dimensions a head: nothing hides them
+  double dram_share = 0.935;
+  // Waits, of a block.
+  double tile_wait_ns = 1080;      // start and end of a query tile
+  double exchange_wait_ns = 1130;  // several key groups tell each other their results
+  double step_wait_ns = 134;       // a step of tile_k keys
+  double keys_wait_ns = 434;       // 64 keys; several key groups share it, as the next three
+  double tall_wait_ns = 98.9;      // 64 keys more, where a warp has 32 query rows
+  double interval_wait_ns = 300;   // 64 x 64 with a mask, by its class
+  double bitmap_wait_ns = 19.1;
+  // Work, of an SM.
+  double tile_ns = 90.4;       // 64 query rows, start and end
+  double tile_dims_ns = 394;   // of these, for each 64 dimensions a head
+  double softmax_ns = 0.0951;  // 64 x 64
+  double tensor_part = 1.5;    // what 64 x 64 take of the time that the tensor cores need at least
+  double plain_ns = 0;         // 64 x 64 more, where nothing overlaps the products
+  double interval_ns = 73.4;   // 64 x 64 with a mask, by its class
+  double predicate_ns = 145;
+  double bitmap_ns = 0.0968;
+  double score_ns = 82;  // 64 x 64, where there is a score modifier; not measured
+  // Query tiles that are worked on in parts, see LongTiles.
+  double unit_ns = 503;  // one part
+  double part_ns = 513;  // each further part of a tile, to be put together
 };
 
-// An attention template that gathers the keys of each row.
+// An attention template that gathers the keys of each row. Widths are those of a head in units of
+// 64 dimensions.
 struct GatheredAttention {
-  double l2_share = 1.0;   // of l2_gbps, for rows of K and V
-  double row_ns = 92.3;    // what a row takes of an SM
-  double batch_ns = 31.3;  // and 32 keys of it
-  double alone_ns = 5500;  // start and end of a row, seen from it; not measured, rather too much
-  double alone_batch_ns = 900;  // 32 keys, for a warp that waits for them; not measured
+  double start_us = 1.12;  // until the first data arrive
+  double cold_us = 0.61;   // as above
+  double dram_share = 0.21;
+  double l2_share = 1.16;      // of l2_gbps, for rows of K and V
+  double row_ns = 62.3;        // what each warp of a row takes of an SM
+  double row_width_ns = 32.2;  // and for its width
+  double batch_ns = 39;        // 32 keys
+  double row_wait_ns = 222;    // start and end of a row, seen from it
+  double key_wait_ns = 14.2;   // a key, for a warp that waits for its batch
+  double key_width_wait_ns = 46.5;
+  double few_loads = 0.623;  // how much longer that is with half as many loads under way
 };
 
 // All else: a kernel that reads and writes each tensor once.
@@ -103,28 +126,46 @@ struct Coefficients {
   MmaProduct mma_product;
   VectorProduct vector_product;
   SimpleProduct simple_product;
-  // By name of the template; "" for those that have no line of their own. That of Hopper's is from
-  // a probe: 440 TFLOP/s with 64 dimensions a head, 680 with 128.
+  // By name of the template; "" for those that have no line of their own.
   std::map<std::string, TiledAttention, std::less<>> tiled_attention = {
       {"", {}},
       {"attention_block_wise_sm90",
        {.uses_wgmma = true,
-        .tensor_share = 0.81,
-        .tall_tensor_share = 0.81,
-        .softmax_ns = 0.0768,
-        .interval_ns = 0.01,
-        .predicate_ns = 0.02,
-        .bitmap_ns = 0.005}},
-      {"attention_band_sm90",  // from windows and causal masks of 512 to 4096 tokens
+        .start_us = 0.985,
+        .cold_us = 1.98,
+        .dram_share = 0.772,
+        .tile_wait_ns = 689,
+        .step_wait_ns = 186,
+        .keys_wait_ns = 188,
+        .interval_wait_ns = 78.5,
+        .bitmap_wait_ns = 18.7,
+        .tile_ns = 56.3,
+        .tile_dims_ns = 371,
+        .softmax_ns = 103,
+        .tensor_part = 0.54,
+        .plain_ns = 22.1,
+        .interval_ns = 14.3,
+        .predicate_ns = 80,
+        .bitmap_ns = 25.5}},
+      {"attention_band_sm90",  // as far as it is measured; no lists to wait for
        {.uses_wgmma = true,
-        .tensor_share = 0.81,
-        .tall_tensor_share = 0.81,
-        .softmax_ns = 0.071,
-        .interval_ns = 0.004,
-        .block_ns = 450,
-        .alone_factor = 2.5,
-        .alone_ns = 2000}}};
-  GatheredAttention gathered_attention;
+        .start_us = 0.985,
+        .cold_us = 1.3,
+        .dram_share = 0.772,
+        .tile_wait_ns = 450,
+        .step_wait_ns = 186,
+        .keys_wait_ns = 188,
+        .interval_wait_ns = 40,
+        .bitmap_wait_ns = 18.7,
+        .tile_ns = 56.3,
+        .tile_dims_ns = 371,
+        .softmax_ns = 95,
+        .tensor_part = 0.54,
+        .plain_ns = 0,
+        .interval_ns = 8,
+        .predicate_ns = 80,
+        .bitmap_ns = 25.5}}};
+  std::map<std::string, GatheredAttention, std::less<>> gathered_attention = {{"", {}}};
   Stream stream;
 };
 

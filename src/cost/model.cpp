@@ -1,7 +1,6 @@
 #include "cost/model.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "cost/attention.hpp"
@@ -41,14 +40,16 @@ Model::Model(base::DeviceProfile device, Coefficients coefficients)
 Prediction Model::predict(const Problem& problem, const KernelConfig& config,
                           const AttentionWork* attention) const {
   const Sm sm(device_, coefficients_);
-  std::optional<Prediction> multiplied = attention == nullptr
-                                             ? predict_product(sm, problem, config)
-                                             : predict_attention(sm, problem, config, *attention);
-  if (multiplied) {
-    multiplied->start_us = coefficients_.start_us;
-    multiplied->dram_us = sm.dram_us(problem.work.bytes, coefficients_.dram_share);
+  Prediction time;
+  if (attention != nullptr) {
+    time = predict_attention(sm, problem, config, *attention);
+  } else if (const auto product = predict_product(sm, problem, config)) {
+    time = *product;
+    time.start_us = coefficients_.start_us;
+    time.dram_us = sm.dram_us(problem.work.bytes, coefficients_.dram_share);
+  } else {
+    time = predict_stream(sm, problem);
   }
-  Prediction time = multiplied ? *multiplied : predict_stream(sm, problem);
   time.launch_us =
       problem.contract->launch.pdl ? device_.programmatic_step_us : device_.kernel_step_us;
   return time;

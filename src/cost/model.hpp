@@ -29,16 +29,20 @@
 // gemm_sum_norm are the same in clusters, with
 //   blocks + queue exchange_ns + queue tile_m tile_n norm_element_ns
 //
-// Attention over tiles: query tiles with the most key tiles go first. One that has e key tiles, of
-// which p carry a mask, takes of an SM
-//   block_ns tile_q / 64 + p 64 64 (what the class of the mask takes) +
-//   e (max(4 tile_q 64 head_dim / R(tensor), tile_q 64 softmax_ns) + tile_q 64 score_ns)
-// and the busiest SM is done at the makespan of these; blocks, core and tensor share it in
-// proportion. A block that has an SM for itself takes alone_ns + alone_factor times that, less with
-// several key groups: wait is the makespan of these over all blocks that are there at once.
+// Attention over tiles: query tiles with the most key tiles go first, but for those that are worked
+// on in parts. One of r 64 query rows that has e key tiles, of which p carry a mask, takes of an
+// SM, for w times 64 dimensions a head,
+//   blocks = r (tile_ns + w tile_dims_ns)      tensor = r e tensor_part w 4 64 64 64 / R(tensor)
+//   core   = r e softmax_ns + p (what the class of the mask takes)
+// and the busiest SM is done at the makespan of these, or one later where more than one block has
+// room on it and not all places are taken; blocks, core and tensor share it in proportion. A block
+// waits besides for
+//   tile_wait_ns + e keys_wait_ns + (e 64 / tile_k) step_wait_ns + p (by the class),
+// less with several key groups: wait is the makespan of these over all blocks that are there at
+// once, and that of the SMs. Memory takes dram; the first cold_us of it come in front of all else.
 //
-// Attention over rows: as above with row_ns + batch_ns ceil(keys / 32), and a K and a V row of L2
-// for each key; wait is the longest row, in one warp or several.
+// Attention over rows: blocks = row_ns + w row_width_ns for each warp, core = batch_ns ceil(keys /
+// 32), l2 = a K and a V row for each key; wait is the longest row, in one warp or several.
 //
 // All else: dram, and flops of the ordinary cores.
 namespace stof::cost {
@@ -63,6 +67,12 @@ Problem make_problem(const contract::TemplateContract& contract,
                      const contract::ContractScope& scope, const Epilogue& epilogue,
                      double tensor_bytes);
 
+// Whether an attention template can work on long query tiles in parts, and which ones a setting of
+// it is to, out of these.
+bool takes_long_tiles(const contract::TemplateContract& contract);
+LongTiles long_tiles(const Problem& problem, const kernel::KernelConfig& config,
+                     const TileWork& tiles);
+
 class Model {
  public:
   explicit Model(base::DeviceProfile device, Coefficients coefficients = {});
@@ -73,7 +83,8 @@ class Model {
                      const AttentionWork* attention = nullptr) const;
 
   // Settings worth a prediction: for the shipped kernels those that were the best for some shape,
-  // not all of them allowed; none for other templates, whose defaults are taken.
+  // not all of them allowed; none for other templates, whose defaults are taken. Of an attention
+  // only the contract counts.
   std::vector<kernel::KernelConfig> settings(const Problem& problem) const;
 
   const base::DeviceProfile& device() const { return device_; }

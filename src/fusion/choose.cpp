@@ -28,12 +28,9 @@ namespace {
 
 using kernel::KernelConfig;
 
-// Predictions that differ by less say nothing; those of attention are the less certain ones.
+// Predictions of products that differ by less say nothing.
 constexpr double kTie = 0.02;
-constexpr double kAttentionTie = 0.08;
 constexpr std::size_t kShownSettings = 2;  // of each template
-
-constexpr std::string_view kHopperAttention = "attention_block_wise_sm90";
 
 // How far a setting is from the default: steps along the values of each parameter.
 std::int64_t distance(const contract::TemplateContract& contract, const KernelConfig& config) {
@@ -160,48 +157,6 @@ double tiles_per_row(const Use& use, const AttentionMask& mask) {
 
 constexpr double kLongRow = 12;  // active tiles of 64 query rows
 
-// Of the one that takes all masks, by times on an H200. Small blocks, several to an SM, hide each
-// other's waits and look at no more tiles than the mask has; tall ones read keys less often, which
-// long rows of wide heads, or of all keys, want.
-KernelConfig hopper_config(const Use& use, const AttentionMask& mask) {
-  KernelConfig config = contract::default_config(use.kernel->contract);
-  constexpr double kDense = 0.75;
-  const auto set = [&](std::int64_t tile_q, std::int64_t tile_k, std::int64_t blocks_per_sm,
-                       bool overlaps) {
-    config["tile_q"] = tile_q;
-    config["tile_k"] = tile_k;
-    config["blocks_per_sm"] = blocks_per_sm;
-    config["overlap"] = overlaps ? 1 : 0;
-    config["query_slots"] = 2;
-  };
-  const std::int64_t sm_count = use.scope.device.at("device.sm_count");
-  const std::int64_t width = std::max(use.dim("head_dim"), use.dim("value_dim"));
-  const mask::MaskFeatures& features = mask.features();
-  const double per_row = tiles_per_row(use, mask);
-  if (width > 2 * mask::kTile) {
-    return config;
-  }
-  if (!mask.modifier.arguments().empty()) {
-    set(64, 64, 2, true);  // what expressions read takes registers
-  } else if (width > mask::kTile) {
-    const bool is_tall = per_row >= kLongRow && query_tiles(use) >= 4 * sm_count;
-    set(is_tall ? 128 : 64, is_tall ? 128 : 64, is_tall ? 1 : 2, true);
-  } else if (query_tiles(use) < 6 * sm_count) {
-    const bool is_long = per_row >= kLongRow;
-    set(64, is_long ? 128 : 64, is_long ? 2 : 3, true);
-  } else if (per_row >= kLongRow && features.density > kDense) {
-    set(192, 128, 1, true);
-    config["slots"] = 5;
-  } else {
-    set(64, 64, 4, false);
-  }
-  return config;
-}
-
-bool is_for_hopper(const Use& use) {
-  return use.kernel->contract.name == kHopperAttention;
-}
-
 // Of the kernel for bands, by times on an H200; nothing where a warp that is ahead with lists of
 // tiles is worth its while. All keys of 64 queries at once is best where they fit registers: there
 // is one chain of waits then, and one maximum.
@@ -242,18 +197,21 @@ std::optional<KernelConfig> band_config(const Use& use, const AttentionMask& mas
   return fills ? config(64, 64, 64, 2, 4) : config(64, 128, 64, 2, 2);
 }
 
-// Of the kernels that visit tiles, that for bands is taken where it has a setting; else that for
-// Hopper where its blocks fill the GPU, and only there.
+// Of the kernels that visit tiles, that for bands is taken where it has a setting.
 bool is_out_of_place(const Use& use, const std::vector<Use>& uses, const AttentionMask& mask) {
-  if (reads_key_rows(use) || std::none_of(uses.begin(), uses.end(), is_for_hopper)) {
+  if (reads_key_rows(use) || takes_bands(use)) {
     return false;
   }
   const auto band = std::find_if(uses.begin(), uses.end(), takes_bands);
-  if (band != uses.end() && band_config(*band, mask)) {
-    return !takes_bands(use);
-  }
-  const bool fills = query_tiles(use) >= use.scope.device.at("device.sm_count");
-  return takes_bands(use) || is_for_hopper(use) != fills;
+  return band != uses.end() && band_config(*band, mask);
+}
+
+// What the expressions of a modifier read takes registers, which blocks that have all of an SM set
+// apart for them and large tiles do not leave.
+bool leaves_no_registers(const KernelConfig& config) {
+  const auto blocks = config.find("blocks_per_sm");
+  return blocks != config.end() &&
+         (blocks->second > 2 || config.at("tile_q") > 64 || config.at("tile_k") > 64);
 }
 
 }  // namespace
@@ -292,14 +250,10 @@ const Choice* Chooser::choose(const std::vector<Use>& uses, const Chain& chain, 
   std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
     return is_faster(a.second.time, b.second.time);
   });
-  const double limit =
-      all.front().second.time.total_us() * (1 + (mask == nullptr ? kTie : kAttentionTie));
+  const double limit = all.front().second.time.total_us() * (1 + kTie);
   const auto is_better = [&](const auto& a, const auto& b) {
-    if (mask != nullptr) {
-      return std::tie(a.first, a.second.place) < std::tie(b.first, b.second.place);
-    }
-    return uses[a.first].kernel->contract.constraints.size() >
-           uses[b.first].kernel->contract.constraints.size();
+    return mask == nullptr && uses[a.first].kernel->contract.constraints.size() >
+                                  uses[b.first].kernel->contract.constraints.size();
   };
   auto best = all.begin();
   for (auto other = all.begin(); other != all.end(); ++other) {
@@ -398,8 +352,8 @@ std::vector<Option> Chooser::options(const Use& use, const cost::Epilogue& epilo
   const cost::Problem problem =
       cost::make_problem(contract, use.scope, epilogue, bytes_of_ports(use));
   std::vector<KernelConfig> settings = model_.settings(problem);
-  if (mask != nullptr && is_for_hopper(use)) {
-    settings = {hopper_config(use, *mask)};
+  if (mask != nullptr && !mask->modifier.arguments().empty()) {
+    std::erase_if(settings, leaves_no_registers);
   }
   if (mask != nullptr && takes_bands(use)) {
     const std::optional<KernelConfig> config = band_config(use, *mask);
@@ -408,10 +362,7 @@ std::vector<Option> Chooser::options(const Use& use, const cost::Epilogue& epilo
   std::vector<Option> options;
   for (KernelConfig& config : settings) {
     const cost::Prediction time = predict(problem, config, mask);
-    options.push_back({.kernel = contract.name,
-                       .config = std::move(config),
-                       .time = time,
-                       .place = options.size()});
+    options.push_back({.kernel = contract.name, .config = std::move(config), .time = time});
   }
   std::stable_sort(options.begin(), options.end(),
                    [](const Option& a, const Option& b) { return is_faster(a.time, b.time); });
@@ -436,10 +387,11 @@ cost::Prediction Chooser::predict(const cost::Problem& problem, const KernelConf
   if (mask == nullptr) {
     return model_.predict(problem, config);
   }
-  cost::AttentionWork work{
-      .features = &mask->features(), .tiles = nullptr, .has_score = mask->modifier.has_score()};
+  cost::AttentionWork work{.features = &mask->features(),
+                           .tiles = nullptr,
+                           .long_tiles = {},
+                           .has_score = mask->modifier.has_score()};
   cost::TileWork mean;
-  cost::TileWork parts;
   if (!problem.contract->takes_mask_array("key_col")) {
     const auto parameter = config.find("tile_q");
     const std::int64_t tile_q = parameter == config.end() ? mask::kTile : parameter->second;
@@ -447,9 +399,7 @@ cost::Prediction Chooser::predict(const cost::Problem& problem, const KernelConf
       mean = cost::mean_tile_work(mask->features(), tile_q);
     }
     work.tiles = mask->run_time ? &mean : &tile_work(*mask, tile_q);
-    parts =
-        cost::in_parts(*work.tiles, long_tiles(*problem.contract, *problem.scope, config, *mask));
-    work.tiles = &parts;
+    work.long_tiles = long_tiles(*problem.contract, *problem.scope, config, *mask);
   }
   return model_.predict(problem, config, &work);
 }
@@ -457,20 +407,11 @@ cost::Prediction Chooser::predict(const cost::Problem& problem, const KernelConf
 cost::LongTiles Chooser::long_tiles(const contract::TemplateContract& contract,
                                     const contract::ContractScope& scope,
                                     const KernelConfig& config, const AttentionMask& mask) {
-  // Sums of wider rows leave no registers for those of another part.
-  constexpr std::int64_t kWidest = 128;
-  if (mask.run_time || contract.name != kHopperAttention || scope.dims.at("value_dim") > kWidest) {
+  if (mask.run_time || !cost::takes_long_tiles(contract)) {
     return {};
   }
-  // The kernel goes through the replicas in sections, whose keys and values lie in L2 together.
-  const std::int64_t key_bytes = scope.dims.at("kv_len") *
-                                 (scope.dims.at("head_dim") + scope.dims.at("value_dim")) *
-                                 size_bytes(scope.dtypes.at("T"));
-  const std::int64_t replicas = std::clamp<std::int64_t>(
-      scope.device.at("device.l2_bytes") / 2 / key_bytes, 1,
-      scope.dims.at("batch") * scope.dims.at("heads") / (scope.mask_batch * scope.mask_heads));
-  const std::int64_t workers = scope.device.at("device.sm_count") * config.at("blocks_per_sm");
-  return cost::long_tiles(tile_work(mask, config.at("tile_q")), replicas, workers);
+  return cost::long_tiles({.contract = &contract, .scope = &scope, .work = {}, .epilogue = {}},
+                          config, tile_work(mask, config.at("tile_q")));
 }
 
 const cost::TileWork& Chooser::tile_work(const AttentionMask& mask, std::int64_t tile_q) {

@@ -24,7 +24,6 @@ struct Option {
   std::string kernel;  // the contract's name
   kernel::KernelConfig config;
   cost::Prediction time;
-  std::size_t place = 0;  // of the setting among those that the model knows
 
   // "gemm_sm90, stages 4, tile_m 128: 12.3 us: launch 0.8, …"
   std::string text() const;
@@ -50,8 +49,8 @@ class Chooser {
       : model_(device), lists_all_(lists_all) {}
 
   // Of several ways to run a group the one that should take the least time. Of those that are as
-  // good the template with more constraints, which is made for the case; for attention the first
-  // one, and the first setting that the model knows of it, which suits most masks. Nothing (null)
+  // good, where it is no attention, the template with more constraints, which is made for the case,
+  // and of those that are equal the first. Nothing (null)
   // where the restrictions allow no setting of any of them. A template of which the model knows no
   // settings comes with its default, or the allowed setting nearest to that. `mask` is that of an
   // attention. What is returned lives as long as this object.

@@ -52,6 +52,6 @@ TEST_CASE("tiles that others would wait for are worked on in parts") {
 
   CHECK(cost::in_parts(global, {2, 5}).groups == std::vector<TileGroup>{{13, 2, 10}, {5, 4, 62}});
   CHECK(cost::in_parts(global, {1, 64}).groups ==
-        std::vector<TileGroup>{{64, 10, 1}, {5, 4, 62}, {1, 1, 64}});
+        std::vector<TileGroup>{{1, 1, 64}, {64, 10, 1}, {5, 4, 62}});
   CHECK(cost::in_parts(global, {}) == global);
 }

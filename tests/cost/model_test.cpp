@@ -76,7 +76,8 @@ cost::Prediction attention(const std::string& name, const Mask& mask, std::int64
   const auto tile_q = config.find("tile_q");
   const cost::TileWork tiles =
       cost::tile_work(mask::attention_tiles(layout, tile_q == config.end() ? 64 : tile_q->second));
-  const cost::AttentionWork work{.features = &features, .tiles = &tiles};
+  const cost::AttentionWork work{
+      .features = &features, .tiles = &tiles, .long_tiles = {}, .has_score = false};
   return cost::Model(base::shipped_profile("h200"))
       .predict(cost::make_problem(contract, dims, {}, kAll), config, &work);
 }
@@ -177,7 +178,7 @@ TEST_CASE("attention: a long row of tiles is waited for, and several key groups 
   kernel::KernelConfig two_groups = kTiles;
   two_groups["key_groups"] = 2;
   CHECK(attention("attention_block_wise_sm80", mask, 8192, two_groups, 4).wait_us <
-        0.7 * one.wait_us);
+        0.9 * one.wait_us);
 }
 
 TEST_CASE("templates without formulas of their own: their bytes, no more than the tensors have") {

@@ -7,7 +7,6 @@
 #include <fstream>
 #include <limits>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,10 +15,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "../../tools/bench/masks.hpp"
 #include "cost/model.hpp"
 #include "fusion/template_library.hpp"
-#include "mask/layout.hpp"
 #include "render/template_store.hpp"
 
 using namespace stof;  // NOLINT(google-build-using-namespace)
@@ -38,28 +35,6 @@ const contract::TemplateContract& contract_of(const std::string& file) {
   return found->contract;
 }
 
-struct MaskWork {
-  mask::MaskFeatures features;
-  std::map<std::int64_t, cost::TileWork> tiles;  // by tile_q
-};
-
-const MaskWork& mask_work(const std::string& name, std::int64_t length) {
-  static std::map<std::pair<std::string, std::int64_t>, MaskWork> known;
-  const auto [found, is_new] = known.try_emplace({name, length});
-  if (is_new) {
-    const Mask mask = bench::mask(name, length);
-    const mask::MaskLayout layout = mask::build_layout(mask, {.q_len = length, .kv_len = length});
-    found->second.features = mask::measure(mask, layout);
-    if (name == "dilated") {  // as it was when the times were taken
-      found->second.features.mask_class = mask::MaskClass::InlinePredicate;
-    }
-    for (const std::int64_t tile_q : {64, 128}) {
-      found->second.tiles[tile_q] = cost::tile_work(mask::attention_tiles(layout, tile_q));
-    }
-  }
-  return found->second;
-}
-
 // A kernel of a recorded row.
 struct Launch {
   const contract::TemplateContract* contract = nullptr;
@@ -67,21 +42,13 @@ struct Launch {
   cost::Epilogue epilogue;
   double tensor_bytes = std::numeric_limits<double>::infinity();
   kernel::KernelConfig config;
-  const MaskWork* mask = nullptr;
 
   cost::Problem problem() const {
     return cost::make_problem(*contract, scope, epilogue, tensor_bytes);
   }
   double predicted_us(const cost::Model& model) const { return predicted_us(model, config); }
   double predicted_us(const cost::Model& model, const kernel::KernelConfig& setting) const {
-    if (mask == nullptr) {
-      return model.predict(problem(), setting).total_us();
-    }
-    const auto tile_q = setting.find("tile_q");
-    const cost::AttentionWork work = {
-        .features = &mask->features,
-        .tiles = tile_q == setting.end() ? nullptr : &mask->tiles.at(tile_q->second)};
-    return model.predict(problem(), setting, &work).total_us();
+    return model.predict(problem(), setting).total_us();
   }
 };
 
@@ -90,7 +57,6 @@ struct Row {
   double measured_us = 0;
   std::vector<Launch> launches;
 
-  bool is_attention() const { return launches.front().mask != nullptr; }
   double predicted_us(const cost::Model& model) const {
     double time_us = kReplayUs;
     for (const Launch& launch : launches) {
@@ -162,42 +128,28 @@ Row read_row(const nlohmann::json& json, const cost::Model& model) {
       launch.scope.device["device." + name] = value;
     }
     auto& dims = launch.scope.dims;
-    if (file.starts_with("attention/")) {
-      const std::int64_t length = std::stoll(parts[3]);
-      const std::int64_t heads = std::stoll(parts[2]);
-      const std::int64_t head_dim = std::stoll(parts[4]);
-      dims = {{"batch", std::stoll(parts[1])},
-              {"heads", heads},
-              {"kv_heads", heads},
-              {"q_len", length},
-              {"kv_len", length},
-              {"head_dim", head_dim},
-              {"value_dim", head_dim}};
-      launch.mask = &mask_work(kind, length);
+    const std::int64_t tokens = std::stoll(parts[1]);
+    const std::int64_t hidden = std::stoll(parts[2]);
+    if (file.starts_with("matmul/")) {
+      const bool is_second = products++ > 0;
+      const std::int64_t wide = hidden * (kind == "gemm_h3h_bias"                            ? 3
+                                          : kind == "gemm_bias_gelu" || kind == "mlp_res_ln" ? 4
+                                                                                             : 1);
+      dims = {{"batch", 1},
+              {"m", tokens},
+              {"n", is_second ? hidden : wide},
+              {"k", is_second ? wide : hidden}};
+      launch.scope.attributes = {{"transpose_b", 0}};
+      launch.epilogue.transcendentals = recorded.value("gelu", false) ? 1 : 0;
+      // A bias, and the residual of those that a norm follows.
+      launch.epilogue.bytes = recorded.at("ops") == 3 && !recorded.contains("gelu")
+                                  ? 2.0 * static_cast<double>(tokens * hidden)
+                                  : 0;
     } else {
-      const std::int64_t tokens = std::stoll(parts[1]);
-      const std::int64_t hidden = std::stoll(parts[2]);
-      if (file.starts_with("matmul/")) {
-        const bool is_second = products++ > 0;
-        const std::int64_t wide = hidden * (kind == "gemm_h3h_bias"                            ? 3
-                                            : kind == "gemm_bias_gelu" || kind == "mlp_res_ln" ? 4
-                                                                                               : 1);
-        dims = {{"batch", 1},
-                {"m", tokens},
-                {"n", is_second ? hidden : wide},
-                {"k", is_second ? wide : hidden}};
-        launch.scope.attributes = {{"transpose_b", 0}};
-        launch.epilogue.transcendentals = recorded.value("gelu", false) ? 1 : 0;
-        // A bias, and the residual of those that a norm follows.
-        launch.epilogue.bytes = recorded.at("ops") == 3 && !recorded.contains("gelu")
-                                    ? 2.0 * static_cast<double>(tokens * hidden)
-                                    : 0;
-      } else {
-        dims = {{"rows", tokens}, {"hidden", hidden}};
-        // With the residual three tensors, else two.
-        launch.tensor_bytes =
-            (kind == "bias_res_ln" ? 3.0 : 2.0) * 2.0 * static_cast<double>(tokens * hidden);
-      }
+      dims = {{"rows", tokens}, {"hidden", hidden}};
+      // With the residual three tensors, else two.
+      launch.tensor_bytes =
+          (kind == "bias_res_ln" ? 3.0 : 2.0) * 2.0 * static_cast<double>(tokens * hidden);
     }
     lay_out(*launch.contract, launch.scope);
     launch.config = setting_of(launch, recorded, model);
@@ -230,17 +182,14 @@ struct Errors {
   double bias = 0;  // mean of predicted / measured - 1
 };
 
-template <typename Wanted>
-Errors errors(const cost::Model& model, Wanted is_wanted) {
+Errors errors(const cost::Model& model) {
   Errors result;
   for (const Row& row : rows()) {
-    if (is_wanted(row)) {
-      const double error = row.predicted_us(model) / row.measured_us - 1;
-      result.mean += std::abs(error);
-      result.worst = std::max(result.worst, std::abs(error));
-      result.bias += error;
-      ++result.count;
-    }
+    const double error = row.predicted_us(model) / row.measured_us - 1;
+    result.mean += std::abs(error);
+    result.worst = std::max(result.worst, std::abs(error));
+    result.bias += error;
+    ++result.count;
   }
   result.mean /= result.count;
   result.bias /= result.count;
@@ -264,20 +213,9 @@ struct Named {
 };
 
 std::vector<Named> fitted(cost::Coefficients& c) {
-  cost::TiledAttention& tiled = c.tiled_attention.at("");
   return {{"start_us", &c.start_us},
           {"hook_dram_share", &c.hook_dram_share},
           {"transcendental_ns", &c.transcendental_ns},
-          {"tensor_share", &tiled.tensor_share},
-          {"tall_tensor_share", &tiled.tall_tensor_share},
-          {"interval_ns", &tiled.interval_ns},
-          {"predicate_ns", &tiled.predicate_ns},
-          {"block_ns", &tiled.block_ns},
-          {"alone_factor", &tiled.alone_factor},
-          {"alone_ns", &tiled.alone_ns},
-          {"exchange_ns", &tiled.exchange_ns},
-          {"row_ns", &c.gathered_attention.row_ns},
-          {"batch_ns", &c.gathered_attention.batch_ns},
           {"stream.start_us", &c.stream.start_us},
           {"stream.dram_share", &c.stream.dram_share}};
 }
@@ -321,16 +259,8 @@ TEST_CASE("fit again" * doctest::skip()) {
   }
 }
 
-TEST_CASE("attention is predicted within 6 % in the mean and 16 % at most") {
-  const Errors error = errors(h200(), [](const Row& row) { return row.is_attention(); });
-  CHECK(error.count == 41);
-  CHECK(error.mean < 0.06);
-  CHECK(error.worst < 0.16);
-  CHECK(std::abs(error.bias) < 0.02);
-}
-
 TEST_CASE("products and norms are predicted within 4 % in the mean and 11 % at most") {
-  const Errors error = errors(h200(), [](const Row& row) { return !row.is_attention(); });
+  const Errors error = errors(h200());
   CHECK(error.count == 30);
   CHECK(error.mean < 0.04);
   CHECK(error.worst < 0.11);

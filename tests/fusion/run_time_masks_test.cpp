@@ -76,7 +76,10 @@ TEST_CASE("key lengths alone are kv_lengths, over the layout of the fixed mask")
   const MaskInput lengths = attention.graph.mask_input("m", {2}, {.form = MaskForm::KeyLengths});
   const Program program = attention.program({.mask = causal(), .mask_input = lengths});
   CHECK(program.layouts.empty());
-  CHECK(is_input(std::get<kernel::Location>(program.launches.at(0).arguments.at(3)), 3));
+  CHECK(std::ranges::any_of(program.launches.at(0).arguments, [](const auto& argument) {
+    const auto* location = std::get_if<kernel::Location>(&argument);
+    return location != nullptr && is_input(*location, 3);
+  }));
   CHECK(program.constants.size() > 2);
 }
 
@@ -116,18 +119,18 @@ TEST_CASE("document offsets") {
 
 TEST_CASE("a sample drives selection: few keys take lists of keys") {
   const auto program_like = [](const Mask& like) {
-    Attention attention(512);
-    const MaskInput dense =
-        attention.graph.mask_input("m", {2, 1, 512, 512}, {.form = MaskForm::Dense, .like = like});
+    Attention attention(4096);
+    const MaskInput dense = attention.graph.mask_input("m", {2, 1, 4096, 4096},
+                                                       {.form = MaskForm::Dense, .like = like});
     return attention.program({.mask_input = dense});
   };
-  CHECK(kernel_of(program_like({})) == "attention_block_wise_sm80");
-  CHECK(kernel_of(program_like(causal())) == "attention_block_wise_sm80");
-  const Program sparse = program_like(random_tokens(0.005, 1));
+  CHECK(kernel_of(program_like({})).starts_with("attention_block_wise"));
+  CHECK(kernel_of(program_like(causal())).starts_with("attention_block_wise"));
+  const Program sparse = program_like(random_tokens(0.0005, 1));
   CHECK(kernel_of(sparse) == "attention_row_wise");
   REQUIRE(sparse.layouts.size() == 1);
   CHECK(sparse.layouts[0].has_key_rows);
-  CHECK(sparse.layouts[0].max_keys == 2 * 512 * 512);  // a plane a batch element
+  CHECK(sparse.layouts[0].max_keys == 2 * 4096 * 4096);  // a plane a batch element
   CHECK(sparse.layouts[0].inputs.at(0).batch == 2);
   CHECK(sparse.layouts[0].tile_q.empty());
   CHECK(count_arrays(sparse, LayoutArrayKind::KeyCol) == 1);
