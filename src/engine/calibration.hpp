@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "cache/tuning_store.hpp"
 #include "engine/trial_runner.hpp"
 #include "fusion/template_library.hpp"
+#include "stof/graph.hpp"
 
 namespace stof::engine {
 
@@ -26,6 +28,21 @@ struct Calibration {
   std::vector<CalibratedKernel> kernels;
   double seconds = 0;
 };
+
+// A kernel that calibrate() times.
+struct Probe {
+  std::string name;
+  Graph graph;
+  tune::Trial trial;
+  // What it should take on a GPU of any rates, as lowering says; from any thread.
+  std::function<double(const base::DeviceProfile&)> predicted_us;
+};
+
+// Of typical sizes, each bounded by something else: of each operator the best setting of those
+// templates that come near to the fastest. The templates must outlive the probes.
+std::vector<Probe> calibration_probes(const base::DeviceProfile& device,
+                                      const fusion::TemplateLibrary& templates,
+                                      const fusion::BuildLayout& build_layout);
 
 // Times products, norms, copies and attention of typical sizes, each by several templates, fits the
 // rates of the profile to them, and keeps these in the store. Throws what TrialRunner::measure

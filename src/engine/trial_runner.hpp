@@ -27,6 +27,7 @@ struct TrialTools {
   std::stop_token stop;
   // A sentence for people: "kernels: 12 of 32".
   std::function<void(const std::string& name, const std::string& detail)> tell;
+  bool has_checks = true;  // whether results are looked at before a kernel is timed
 };
 
 // Times trials on a GPU (tune::Measure) and keeps what it finds. Kernels of a batch are compiled in

@@ -1,8 +1,11 @@
 #include "tune/fit_rates.hpp"
 
 #include <cmath>
+#include <cstddef>
+#include <vector>
 
 #include "base/check.hpp"
+#include "tune/fit_positive.hpp"
 
 namespace stof::tune {
 
@@ -24,35 +27,30 @@ FittedRates fit_rates(const DeviceProfile& start, std::span<const TimedKernel> k
   for (const TimedKernel& kernel : kernels) {
     STOF_CHECK(kernel.measured_us > 0) << "calibration: " << kernel.name << " takes no time";
   }
-  // A step has to bring this much, so that what no kernel depends on stays where it is.
-  constexpr double kLeastGain = 1e-4;
-  constexpr double kFirstStep = 0.5, kLastStep = 0.01;  // natural logarithms
-  FittedRates fitted{
-      .profile = start, .error_before = mean_error(start, kernels), .error_after = 0};
-  double error = fitted.error_before;
-  for (double step = kFirstStep; step > kLastStep; step /= 2) {
-    bool is_better = true;
-    while (is_better) {
-      is_better = false;
-      for (const auto& [name, rate] : kFittedRates) {
-        for (const double sign : {1.0, -1.0}) {
-          DeviceProfile moved = fitted.profile;
-          moved.*rate *= std::exp(sign * step);
-          if (std::abs(std::log(moved.*rate / (start.*rate))) > std::log(kMostFit)) {
-            continue;
-          }
-          const double moved_error = mean_error(moved, kernels);
-          if (moved_error < error - kLeastGain) {
-            fitted.profile = moved;
-            error = moved_error;
-            is_better = true;
-            break;
-          }
-        }
+  // A rate that only few kernels say little of wants to stay where it was.
+  constexpr FitOptions kFit = {.most = kMostFit, .prior = 1e-3};
+  constexpr double kStays = 1e-6;
+  const auto moved = [&](const std::vector<double>& ratios) {
+    DeviceProfile profile = start;
+    for (std::size_t i = 0; i < kFittedRates.size(); ++i) {
+      if (std::abs(ratios[i] - 1) > kStays) {
+        profile.*kFittedRates[i].member *= ratios[i];
       }
     }
-  }
-  fitted.error_after = error;
+    return profile;
+  };
+  const auto errors = [&](const std::vector<double>& ratios) {
+    const DeviceProfile profile = moved(ratios);
+    std::vector<double> errors_of;
+    for (const TimedKernel& kernel : kernels) {
+      errors_of.push_back(std::log(kernel.predicted_us(profile) / kernel.measured_us));
+    }
+    return errors_of;
+  };
+  FittedRates fitted{
+      .profile = start, .error_before = mean_error(start, kernels), .error_after = 0};
+  fitted.profile = moved(fit_positive(std::vector<double>(kFittedRates.size(), 1), errors, kFit));
+  fitted.error_after = mean_error(fitted.profile, kernels);
   return fitted;
 }
 
