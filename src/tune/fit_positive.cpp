@@ -173,7 +173,7 @@ class Fit {
 
 }  // namespace
 
-std::vector<double> fit_positive(std::vector<double> values, const LogErrors& errors,
+std::vector<double> fit_positive(const std::vector<double>& values, const LogErrors& errors,
                                  const FitOptions& options) {
   for (const double value : values) {
     STOF_CHECK(value > 0) << "fit: a number is " << value;

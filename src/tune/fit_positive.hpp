@@ -19,7 +19,7 @@ struct FitOptions {
 // The numbers, moved so that the errors come nearest to 0: Levenberg's and Marquardt's descent on
 // their logarithms, with weights that let go of observations that are far off. What no observation
 // depends on stays. Deterministic. Throws InternalError for a number that is not above 0.
-std::vector<double> fit_positive(std::vector<double> values, const LogErrors& errors,
+std::vector<double> fit_positive(const std::vector<double>& values, const LogErrors& errors,
                                  const FitOptions& options = {});
 
 }  // namespace stof::tune

@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <ranges>
 #include <type_traits>
 #include <utility>
 
@@ -391,8 +390,8 @@ json SelectionReplay::worst(const cost::Coefficients& coefficients, std::size_t 
   }
   std::ranges::stable_sort(cases, std::greater<>(), &std::pair<double, json>::first);
   json worst = json::array();
-  for (auto& [regret, of] : cases | std::views::take(count)) {
-    worst.push_back(std::move(of));
+  for (std::size_t i = 0; i < std::min(count, cases.size()); ++i) {
+    worst.push_back(std::move(cases[i].second));
   }
   return worst;
 }
