@@ -197,13 +197,14 @@ std::optional<KernelConfig> band_config(const Use& use, const AttentionMask& mas
   return fills ? config(64, 64, 64, 2, 4) : config(64, 128, 64, 2, 2);
 }
 
-// Of the kernels that visit tiles, that for bands is taken where it has a setting.
+// Of the kernels that visit tiles, that for bands is taken where it has a setting, and only there.
 bool is_out_of_place(const Use& use, const std::vector<Use>& uses, const AttentionMask& mask) {
-  if (reads_key_rows(use) || takes_bands(use)) {
+  if (reads_key_rows(use)) {
     return false;
   }
   const auto band = std::find_if(uses.begin(), uses.end(), takes_bands);
-  return band != uses.end() && band_config(*band, mask);
+  const bool is_for_bands = band != uses.end() && band_config(*band, mask);
+  return takes_bands(use) != is_for_bands;
 }
 
 // What the expressions of a modifier read takes registers, which blocks that have all of an SM set
