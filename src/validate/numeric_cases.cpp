@@ -105,10 +105,14 @@ class Admission {
   bool takes(const PatternUse& use) const {
     try {
       const graph::Ir ir = pattern_graph(contract_, use);
-      if (is_small_enough(ir) && find(ir)) {
+      if (!is_small_enough(ir)) {
+        refusal_ = "it is too large for the host";
+        return false;
+      }
+      if (find(ir)) {
         return true;
       }
-      refusal_ = "it is too large for the host, or another template takes it";
+      refusal_ = "it does not fit, and others do";
     } catch (const GraphError& error) {
       refusal_ = error.what();
     }
@@ -469,6 +473,11 @@ TemplateAlone alone(const fusion::TemplateLibrary& library, const std::string& f
   for (const fusion::KernelTemplate& kernel : library) {
     if (kernel.file == file || copies(kernel.contract)) {
       result.with_copies.push_back(kernel);
+    }
+    if (kernel.file != file && copies(kernel.contract)) {
+      // With operators at its hook it could run other patterns, and is not to be preferred there.
+      constexpr std::int64_t kForbidding = std::int64_t{1} << 50;
+      result.with_copies.back().contract.cost.flops = kForbidding;
     }
     if (kernel.file != file) {
       result.others.push_back(kernel);

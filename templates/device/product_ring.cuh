@@ -10,8 +10,8 @@
 
 namespace stof {
 
-// The shared memory of a block. Each consumer warp has `Panels` of its own, 16 rows of 64 columns of
-// y: the next tiles arrive, and it goes on, while TMA stores what it left there.
+// The shared memory of a block. Each consumer warp has `Panels` of its own, 16 rows of 64 columns
+// of y: the next tiles arrive, and it goes on, while TMA stores what it left there.
 template <int TileM, int TileN, int Stages, int Panels>
 struct ProductRing {
   static constexpr int kRowBytes = 128;  // 64 elements
@@ -104,8 +104,8 @@ struct ProductRing {
     at.advance();
   }
 
-  // Stores 64 columns of a warp's 16 rows, those of panel number `panel` of its tile; origin is where
-  // they begin in y. Before the warp ends, its first lane waits_for_reads_of_stores<0>.
+  // Stores 64 columns of a warp's 16 rows, those of panel number `panel` of its tile; origin is
+  // where they begin in y. Before the warp ends, its first lane waits_for_reads_of_stores<0>.
   template <typename T, typename Origin>
   __device__ __forceinline__ void store(const TensorMap& y, const float (&values)[32], int panel,
                                         Origin origin) {
