@@ -200,6 +200,7 @@ class Lab {
   // The time of each plan, as they run; nothing where they are too large.
   std::vector<double> time_plans(const std::vector<Found>& found) {
     std::vector<fusion::Lowered> plans;
+    plans.reserve(found.size());
     for (const Found& one : found) {
       plans.push_back(fusion::lower(ir_, templates_, profile_, build_layout_, one.decisions));
     }
@@ -312,6 +313,7 @@ Lab::Search exhaustive_search(std::size_t most_settings, const Found& other,
         continue;
       }
       std::vector<tune::Trial> all;
+      all.reserve(settings.size());
       for (const tune::Setting& setting : settings) {
         all.push_back({.problem = part.problem, .setting = setting});
       }

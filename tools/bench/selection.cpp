@@ -298,7 +298,7 @@ class Bench {
   // Windows of one lot of random numbers.
   execute::TensorContents contents_of(const Case& one) {
     constexpr std::size_t kInputs = 3;
-    constexpr std::size_t kShift = 2 * 131071;
+    constexpr std::size_t kShift = std::size_t{2} * 131071;
     const auto& dims = one.record.dims;
     const auto bytes = static_cast<std::size_t>(dims.at("batch") * dims.at("heads") *
                                                 dims.at("q_len") * dims.at("head_dim") * 2);
@@ -314,7 +314,7 @@ class Bench {
     }
     execute::TensorContents contents;
     for (std::size_t i = 0; i < kInputs; ++i) {
-      contents.inputs.push_back(std::span(random_).subspan(i * kShift, bytes));
+      contents.inputs.emplace_back(std::span(random_).subspan(i * kShift, bytes));
     }
     contents.output_bytes.push_back(bytes);
     return contents;
@@ -420,7 +420,7 @@ std::string table_of(const json& result) {
   return text;
 }
 
-void save(json result, const std::filesystem::path& folder) {
+void save(const json& result, const std::filesystem::path& folder) {
   write(folder / "selection.md", table_of(result));
   write(folder / "selection.json", result.dump() + "\n");
 }
@@ -457,7 +457,7 @@ int main(int argc, char** argv) {
       return 0;
     }
     result["summary"] = replay.summary({});
-    save(std::move(result), folder);
+    save(result, folder);
   } catch (const std::exception& error) {
     fmt::print(stderr, "bench.selection: {}\n", error.what());
     return 1;
