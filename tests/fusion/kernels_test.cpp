@@ -186,6 +186,7 @@ TEST_CASE("every template takes part in a case") {
   Kernels kernels;
   add_cases(kernels, base::shipped_profile("h200"));
   add_cases(kernels, base::shipped_profile("a100"));
+  add_attention(kernels, base::shipped_profile("h200"));
   std::set<std::string> used;
   for (const Kernel& kernel : kernels.all()) {
     used.insert(kernel.spec.file);
