@@ -60,7 +60,7 @@ struct DimOptions {
   DimValues values() const;
 };
 
-// A graph as Graph::to_json wrote it, and the data of its masks.
+// A graph as Graph::save wrote it, and the data of its masks.
 struct GraphOptions {
   std::string graph;
   std::string data;
