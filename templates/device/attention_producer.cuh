@@ -104,12 +104,11 @@ struct Producer {
  private:
   // Where the list is over, keys that do not exist and are read as zero.
   __device__ __forceinline__ ListedStep listed(const TileList& list, int step) const {
-    constexpr int kEntries = Shape::kTiles * Shape::kGroups;
-    const int tile = step * Shape::kTiles + lane, entry = step * kEntries + lane;
+    const int tile = step * Shape::kTiles + lane, entry = step * Shape::kEntries + lane;
     ListedStep listed = {kv_len, kTileIsEmpty};
     if (lane < Shape::kTiles && tile < list.tiles)
       listed.key = __ldg(list.tile_col + tile) * 64;
-    if (lane < kEntries && entry < list.tiles * Shape::kGroups)
+    if (lane < Shape::kEntries && entry < list.tiles * Shape::kGroups)
       listed.status = __ldg(list.tile_bitmap + entry);
     return listed;
   }
@@ -132,7 +131,7 @@ struct Producer {
     StepNotes<Shape>& notes = shared.notes[place.slot];
     if (lane < Shape::kTiles)
       notes.key[lane] = step.key;
-    if (lane < Shape::kTiles * Shape::kGroups)
+    if (lane < Shape::kEntries)
       notes.status[lane] = step.status;
     const bool has_bitmap = HasBitmaps && step.status >= 0;
     const int bitmap_bytes = __popc(__ballot_sync(0xffffffffu, has_bitmap)) * Shape::kBitmapBytes;
@@ -153,9 +152,12 @@ struct Producer {
   template <int Panels>
   __device__ __forceinline__ void load_tiles(const TensorMap& map, int key, int head, int batch,
                                              int further_bytes) const {
-    __syncwarp();
+    // Each lane that may have written notes arrives itself. That lane 0 could do it for all behind
+    // a __syncwarp() is more than compute-sanitizer follows.
     if (lane == 0)
       arrive_expecting(here(), Shape::kPanelBytes * Panels + further_bytes);
+    else if (lane < Shape::kEntries)
+      arrive(here());
     __syncwarp();
     const int tile = lane / Panels % Shape::kTiles, panel = lane % Panels;
     key = __shfl_sync(0xffffffffu, key, tile);

@@ -15,8 +15,9 @@ namespace stof {
 // Sizes of a block. Tiles of Q, K, V and O lie in panels of 64 columns, 128 bytes a row.
 template <int HeadDim, int ValueDim, int TileQ, int TileK, int Slots, int QuerySlots>
 struct AttentionShape {
-  static constexpr int kGroups = TileQ / 64;  // of 64 query rows, a warp group each
-  static constexpr int kTiles = TileK / 64;   // key tiles of a step
+  static constexpr int kGroups = TileQ / 64;         // of 64 query rows, a warp group each
+  static constexpr int kTiles = TileK / 64;          // key tiles of a step
+  static constexpr int kEntries = kTiles * kGroups;  // what each group sees of each of them
   static constexpr int kSlots = Slots, kQuerySlots = QuerySlots;
   static constexpr int kKeyPanels = (HeadDim + 63) / 64, kValuePanels = (ValueDim + 63) / 64;
   static constexpr int kPanels = kKeyPanels > kValuePanels ? kKeyPanels : kValuePanels;
@@ -31,7 +32,7 @@ struct AttentionShape {
 template <typename Shape>
 struct StepNotes {
   int key[Shape::kTiles];
-  int status[Shape::kTiles * Shape::kGroups];
+  int status[Shape::kEntries];
 };
 
 // What they know of a query tile.
@@ -129,7 +130,7 @@ template <typename Shape>
 struct AttentionShared {
   unsigned char queries[Shape::kQuerySlots][Shape::kPanels * Shape::kQueryPanelBytes];
   unsigned char slots[Shape::kSlots][Shape::kPanels * Shape::kPanelBytes];  // a step of K or V each
-  unsigned bitmaps[Shape::kSlots][Shape::kTiles * Shape::kGroups][Shape::kBitmapBytes / 4];
+  unsigned bitmaps[Shape::kSlots][Shape::kEntries][Shape::kBitmapBytes / 4];
   StepNotes<Shape> notes[Shape::kSlots];
   QueryTile tiles[Shape::kQuerySlots];
   unsigned long long queries_here[Shape::kQuerySlots], queries_free[Shape::kQuerySlots];
@@ -143,7 +144,7 @@ struct AttentionShared {
       init_barrier(shared_address(&queries_free[slot]), kConsumerWarps);
     }
     for (int slot = 0; slot < Shape::kSlots; ++slot) {
-      init_barrier(shared_address(&here[slot]), 1);
+      init_barrier(shared_address(&here[slot]), Shape::kEntries);
       init_barrier(shared_address(&free[slot]), kConsumerWarps);
     }
     publish_barriers();
