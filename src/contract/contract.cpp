@@ -371,8 +371,8 @@ class ContractReader {
     }
   }
 
-  std::vector<Expr> extents(const HeaderValue& value) {
-    std::vector<Expr> list;
+  std::vector<expr::Formula> extents(const HeaderValue& value) {
+    std::vector<expr::Formula> list;
     for (const HeaderValue& item : value.items()) {
       list.push_back(expression(item, ScalarType::Int));
     }
@@ -535,17 +535,17 @@ bool TemplateContract::takes_mask_array(std::string_view array) const {
 
 bool TemplateContract::is_passed(std::string_view scalar) const {
   return std::any_of(launch.arguments.begin(), launch.arguments.end(), [&](const Argument& passed) {
-    return passed.kind == ArgumentKind::Scalar && passed.value.text() == scalar;
+    return passed.kind == ArgumentKind::Scalar && passed.value.expr().text() == scalar;
   });
 }
 
 bool TemplateContract::reads(std::string_view scalar) const {
   const auto reads_it = [&](const Constraint& constraint) {
-    return expr::uses(constraint.condition, scalar);
+    return expr::uses(constraint.condition.expr(), scalar);
   };
   return std::any_of(
              launch.arguments.begin(), launch.arguments.end(),
-             [&](const Argument& argument) { return expr::uses(argument.value, scalar); }) ||
+             [&](const Argument& argument) { return expr::uses(argument.value.expr(), scalar); }) ||
          std::any_of(constraints.begin(), constraints.end(), reads_it) ||
          std::any_of(restrictions.begin(), restrictions.end(), reads_it);
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "expr/evaluate.hpp"
 #include "kernel/kernel_config.hpp"
 #include "stof/dtype.hpp"
 #include "stof/expr.hpp"
@@ -64,43 +65,44 @@ struct WeightRequest {
 };
 
 struct Workspace {
-  Expr bytes = 0;
+  expr::Formula bytes = Expr(0);
   bool must_be_zero = false;  // before the first launch; a launch leaves it zero again
 };
 
 // What the author declares; compiling tells the truth, and validation compares the two.
 struct Resources {
-  Expr threads = 0;
-  Expr shared_bytes = 0;
-  Expr registers = 0;
+  expr::Formula threads = Expr(0);
+  expr::Formula shared_bytes = Expr(0);
+  expr::Formula registers = Expr(0);
 };
 
 enum class ArgumentKind : std::uint8_t { Port, TensorMap, Workspace, Mask, Scalar };
 
 struct Argument {
   ArgumentKind kind = ArgumentKind::Scalar;
-  std::string name = {};       // of the port of a Port or TensorMap, or of one of kMaskArrays
-  Expr value = 0;              // of a Scalar: an int, a float or a bool of the kernel
-  bool is_wide = false;        // a long long: it reads a stride
-  std::vector<Expr> box = {};  // of a TensorMap: extents of a tile, one for each axis of the port
+  std::string name = {};          // of the port of a Port or TensorMap, or of one of kMaskArrays
+  expr::Formula value = Expr(0);  // of a Scalar: an int, a float or a bool of the kernel
+  bool is_wide = false;           // a long long: it reads a stride
+  // Of a TensorMap: the extents of a tile, one for each axis of the port.
+  std::vector<expr::Formula> box = {};
 };
 
 struct Launch {
-  std::vector<Expr> grid;     // one to three extents
-  std::vector<Expr> block;    // one to three
-  std::vector<Expr> cluster;  // none, or one to three
-  bool pdl = false;           // programmatic dependent launch
+  std::vector<expr::Formula> grid;     // one to three extents
+  std::vector<expr::Formula> block;    // one to three
+  std::vector<expr::Formula> cluster;  // none, or one to three
+  bool pdl = false;                    // programmatic dependent launch
   std::vector<Argument> arguments;
 };
 
 struct Cost {
-  Expr flops = 0;
-  Expr bytes = 0;
+  expr::Formula flops = Expr(0);
+  expr::Formula bytes = Expr(0);
 };
 
 struct Constraint {
   std::string text;
-  Expr condition = true;
+  expr::Formula condition = Expr(true);
 };
 
 // The header of a template: what it computes, for which tensors, and how it is launched.

@@ -1,12 +1,13 @@
 #include "contract/evaluate.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "contract/scalars.hpp"
-#include "expr/evaluate.hpp"
 #include "stof/error.hpp"
 
 namespace stof::contract {
@@ -30,42 +31,75 @@ expr::Value attribute_value(const PatternAttribute& attribute, double value) {
   }
 }
 
-expr::Bindings bindings(const TemplateContract& contract, const ContractScope& scope) {
-  expr::Bindings values;
-  for (const auto& [name, value] : scope.dims) {
-    values.emplace("dim." + name, value);
+template <typename Map>
+std::optional<expr::Value> found_in(const Map& map, const std::string& name) {
+  const auto found = map.find(name);
+  return found == map.end() ? std::nullopt : std::optional<expr::Value>(found->second);
+}
+
+// What the formulas of the contract may read: "dim.hidden", "device.sm".
+class Names {
+ public:
+  Names(const TemplateContract& contract, const ContractScope& scope)
+      : contract_(contract), scope_(scope) {}
+
+  std::optional<expr::Value> operator()(const std::string& name) const {
+    const std::size_t dot = name.find('.');
+    const std::string_view kind = std::string_view(name).substr(0, dot);
+    const std::string what = dot == std::string::npos ? "" : name.substr(dot + 1);
+    if (kind == "dim") {
+      return found_in(scope_.dims, what);
+    }
+    if (kind == "param") {
+      return found_in(scope_.config, what);
+    }
+    if (kind == "stride") {
+      return found_in(scope_.strides, what);
+    }
+    if (kind == "alignment") {
+      return found_in(scope_.alignments, what);
+    }
+    if (kind == "device") {
+      return found_in(scope_.device, name);
+    }
+    if (kind == "size") {
+      const auto dtype = scope_.dtypes.find(what);
+      return dtype == scope_.dtypes.end()
+                 ? std::nullopt
+                 : std::optional<expr::Value>(std::int64_t{size_bytes(dtype->second)});
+    }
+    return kind == "attr" ? attribute(what) : of_mask(what);
   }
-  for (const auto& [name, value] : scope.alignments) {
-    values.emplace("alignment." + name, value);
-  }
-  values.emplace("mask.batch", scope.mask_batch);
-  values.emplace("mask.heads", scope.mask_heads);
-  values.emplace("mask.long_tiles", scope.mask_long_tiles);
-  values.emplace("mask.parts", scope.mask_parts);
-  values.emplace("mask.band_first", scope.mask_band_first);
-  values.emplace("mask.band_end", scope.mask_band_end);
-  for (const auto& [name, value] : scope.strides) {
-    values.emplace("stride." + name, value);
-  }
-  for (const auto& [name, value] : scope.config) {
-    values.emplace("param." + name, value);
-  }
-  for (const auto& [symbol, dtype] : scope.dtypes) {
-    values.emplace("size." + symbol, std::int64_t{size_bytes(dtype)});
-  }
-  for (const auto& [name, value] : scope.device) {
-    values.emplace(name, value);
-  }
-  for (const PatternStep& step : contract.pattern) {
-    for (const PatternAttribute& attribute : step.attributes) {
-      const auto found = scope.attributes.find(attribute.name);
-      if (!attribute.value && found != scope.attributes.end()) {
-        values.emplace("attr." + attribute.name, attribute_value(attribute, found->second));
+
+ private:
+  std::optional<expr::Value> attribute(const std::string& name) const {
+    const auto value = scope_.attributes.find(name);
+    for (const PatternStep& step : contract_.pattern) {
+      for (const PatternAttribute& of_step : step.attributes) {
+        if (value != scope_.attributes.end() && of_step.name == name && !of_step.value) {
+          return attribute_value(of_step, value->second);
+        }
       }
     }
+    return std::nullopt;
   }
-  return values;
-}
+
+  std::optional<expr::Value> of_mask(std::string_view name) const {
+    const std::pair<std::string_view, std::int64_t> known[] = {
+        {"batch", scope_.mask_batch},           {"heads", scope_.mask_heads},
+        {"long_tiles", scope_.mask_long_tiles}, {"parts", scope_.mask_parts},
+        {"band_first", scope_.mask_band_first}, {"band_end", scope_.mask_band_end}};
+    for (const auto& [scalar, value] : known) {
+      if (scalar == name) {
+        return value;
+      }
+    }
+    return std::nullopt;
+  }
+
+  const TemplateContract& contract_;
+  const ContractScope& scope_;
+};
 
 int element_bytes(const Port& port, const ContractScope& scope) {
   const auto symbol = scope.dtypes.find(port.dtype);
@@ -75,7 +109,7 @@ int element_bytes(const Port& port, const ContractScope& scope) {
 class LaunchEvaluator {
  public:
   LaunchEvaluator(const TemplateContract& contract, const ContractScope& scope)
-      : contract_(contract), bindings_(bindings(contract, scope)) {
+      : contract_(contract), names_(contract, scope) {
     const auto limit = scope.device.find("device.shared_bytes_per_block");
     most_shared_bytes_ = limit == scope.device.end() ? kMaxExtent : limit->second;
   }
@@ -98,7 +132,8 @@ class LaunchEvaluator {
   }
 
  private:
-  std::array<std::int64_t, 3> extents(const char* what, const std::vector<Expr>& list) const {
+  std::array<std::int64_t, 3> extents(const char* what,
+                                      const std::vector<expr::Formula>& list) const {
     const bool is_grid = &list == &contract_.launch.grid;
     std::array<std::int64_t, 3> values{1, 1, 1};
     for (std::size_t i = 0; i < list.size(); ++i) {
@@ -108,19 +143,19 @@ class LaunchEvaluator {
     return values;
   }
 
-  std::int64_t in_range(const std::string& what, const Expr& value, std::int64_t least,
+  std::int64_t in_range(const std::string& what, const expr::Formula& value, std::int64_t least,
                         std::int64_t most) const {
-    const std::int64_t number = expr::evaluate_integer(value, bindings_);
+    const std::int64_t number = value.evaluate_integer(names_);
     if (number < least || number > most) {
       throw GraphError(fmt::format("contract {}: {} = {} is {}, the {} is {}", contract_.name, what,
-                                   value.text(), number, number < least ? "least" : "most",
+                                   value.expr().text(), number, number < least ? "least" : "most",
                                    number < least ? least : most));
     }
     return number;
   }
 
   const TemplateContract& contract_;
-  expr::Bindings bindings_;
+  Names names_;
   std::int64_t most_shared_bytes_ = 0;  // of a block on the device, where it is known
 };
 
@@ -136,9 +171,9 @@ kernel::KernelConfig default_config(const TemplateContract& contract) {
 
 std::optional<std::string> violated_constraint(const TemplateContract& contract,
                                                const ContractScope& scope) {
-  const expr::Bindings values = bindings(contract, scope);
+  const Names names(contract, scope);
   for (const Constraint& constraint : contract.constraints) {
-    if (!expr::evaluate_truth(constraint.condition, values)) {
+    if (!constraint.condition.evaluate_truth(names)) {
       return constraint.text;
     }
   }
@@ -146,11 +181,10 @@ std::optional<std::string> violated_constraint(const TemplateContract& contract,
 }
 
 bool is_allowed(const TemplateContract& contract, const ContractScope& scope) {
-  const expr::Bindings values = bindings(contract, scope);
-  return std::all_of(contract.restrictions.begin(), contract.restrictions.end(),
-                     [&](const Constraint& restriction) {
-                       return expr::evaluate_truth(restriction.condition, values);
-                     });
+  const Names names(contract, scope);
+  return std::all_of(
+      contract.restrictions.begin(), contract.restrictions.end(),
+      [&](const Constraint& restriction) { return restriction.condition.evaluate_truth(names); });
 }
 
 std::vector<kernel::KernelConfig> allowed_configs(const TemplateContract& contract,
@@ -179,25 +213,25 @@ LaunchGeometry evaluate_launch(const TemplateContract& contract, const ContractS
 }
 
 ResourceEstimate evaluate_resources(const TemplateContract& contract, const ContractScope& scope) {
-  const expr::Bindings values = bindings(contract, scope);
-  return {.threads = expr::evaluate_integer(contract.resources.threads, values),
-          .shared_bytes = expr::evaluate_integer(contract.resources.shared_bytes, values),
-          .registers = expr::evaluate_integer(contract.resources.registers, values)};
+  const Names names(contract, scope);
+  return {.threads = contract.resources.threads.evaluate_integer(names),
+          .shared_bytes = contract.resources.shared_bytes.evaluate_integer(names),
+          .registers = contract.resources.registers.evaluate_integer(names)};
 }
 
 WorkEstimate evaluate_cost(const TemplateContract& contract, const ContractScope& scope) {
-  const expr::Bindings values = bindings(contract, scope);
-  return {.flops = static_cast<double>(expr::evaluate_integer(contract.cost.flops, values)),
-          .bytes = static_cast<double>(expr::evaluate_integer(contract.cost.bytes, values))};
+  const Names names(contract, scope);
+  return {.flops = static_cast<double>(contract.cost.flops.evaluate_integer(names)),
+          .bytes = static_cast<double>(contract.cost.bytes.evaluate_integer(names))};
 }
 
 std::vector<expr::Value> scalar_arguments(const TemplateContract& contract,
                                           const ContractScope& scope) {
-  const expr::Bindings values = bindings(contract, scope);
+  const Names names(contract, scope);
   std::vector<expr::Value> arguments;
   for (const Argument& argument : contract.launch.arguments) {
     if (argument.kind == ArgumentKind::Scalar) {
-      arguments.push_back(expr::evaluate(argument.value, values));
+      arguments.push_back(argument.value.evaluate(names));
     }
   }
   return arguments;
@@ -214,15 +248,15 @@ bool lies_transposed(const Port& port, const ContractScope& scope) {
 
 std::vector<std::vector<std::int64_t>> tensor_map_boxes(const TemplateContract& contract,
                                                         const ContractScope& scope) {
-  const expr::Bindings values = bindings(contract, scope);
+  const Names names(contract, scope);
   std::vector<std::vector<std::int64_t>> boxes;
   for (const Argument& argument : contract.launch.arguments) {
     if (argument.kind != ArgumentKind::TensorMap) {
       continue;
     }
     std::vector<std::int64_t>& box = boxes.emplace_back();
-    for (const Expr& extent : argument.box) {
-      box.push_back(expr::evaluate_integer(extent, values));
+    for (const expr::Formula& extent : argument.box) {
+      box.push_back(extent.evaluate_integer(names));
       if (box.back() < 1 || box.back() > kMaxBoxExtent) {
         throw GraphError(fmt::format("contract {}: an extent of a box of {} is {}, from 1 to {}",
                                      contract.name, argument.name, box.back(), kMaxBoxExtent));

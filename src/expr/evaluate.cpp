@@ -1,5 +1,6 @@
 #include "expr/evaluate.hpp"
 
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -16,20 +17,29 @@ namespace {
   throw ExpressionError(0, "expression: " + message);
 }
 
-std::int64_t bound_word(const std::string& name, ScalarType type, const Bindings& bindings) {
-  const auto found = bindings.find(name);
-  if (found == bindings.end()) {
+std::int64_t bound_word(const std::string& name, ScalarType type,
+                        const std::optional<Value>& value) {
+  if (!value) {
     fail(fmt::format("{} has no value", name));
   }
-  const Value& value = found->second;
-  if (type_of(value) == type) {
-    return word_of(value);
+  if (type_of(*value) == type) {
+    return word_of(*value);
   }
-  if (type == ScalarType::Float && type_of(value) == ScalarType::Int) {
-    return word_of(static_cast<double>(std::get<std::int64_t>(value)));
+  if (type == ScalarType::Float && type_of(*value) == ScalarType::Int) {
+    return word_of(static_cast<double>(std::get<std::int64_t>(*value)));
   }
   fail(fmt::format("{} is of type {}, and its value of type {}", name, name_of(type),
-                   name_of(type_of(value))));
+                   name_of(type_of(*value))));
+}
+
+Value run(const Expr& expr, const Interpreter& interpreter, const Lookup& lookup) {
+  const Program& program = interpreter.program();
+  std::vector<std::int64_t> scalars;
+  for (std::size_t i = 0; i < program.scalars.size(); ++i) {
+    const std::string& name = program.scalars[i];
+    scalars.push_back(bound_word(name, program.scalar_types[i], lookup(name)));
+  }
+  return value_of(expr.type(), interpreter.run_one(scalars));
 }
 
 void check_type(const Expr& expr, ScalarType type) {
@@ -46,11 +56,10 @@ Value evaluate(const Expr& expr, const Bindings& bindings, const CaptureReader& 
   if (!names.captures.empty() && !read) {
     fail(fmt::format("capture {} has no data", names.captures.begin()->first));
   }
-  std::vector<std::int64_t> scalars;
-  for (const auto& [name, type] : names.scalars) {
-    scalars.push_back(bound_word(name, type, bindings));
-  }
-  return value_of(expr.type(), Interpreter(compile(expr), read).run_one(scalars));
+  return run(expr, Interpreter(compile(expr), read), [&](const std::string& name) {
+    const auto found = bindings.find(name);
+    return found == bindings.end() ? std::nullopt : std::optional(found->second);
+  });
 }
 
 std::int64_t evaluate_integer(const Expr& expr, const Bindings& bindings) {
@@ -61,6 +70,23 @@ std::int64_t evaluate_integer(const Expr& expr, const Bindings& bindings) {
 bool evaluate_truth(const Expr& expr, const Bindings& bindings) {
   check_type(expr, ScalarType::Bool);
   return std::get<bool>(evaluate(expr, bindings));
+}
+
+Formula::Formula(Expr expr)
+    : expr_(std::move(expr)), interpreter_(std::make_shared<const Interpreter>(compile(expr_))) {}
+
+Value Formula::evaluate(const Lookup& lookup) const {
+  return run(expr_, *interpreter_, lookup);
+}
+
+std::int64_t Formula::evaluate_integer(const Lookup& lookup) const {
+  check_type(expr_, ScalarType::Int);
+  return std::get<std::int64_t>(evaluate(lookup));
+}
+
+bool Formula::evaluate_truth(const Lookup& lookup) const {
+  check_type(expr_, ScalarType::Bool);
+  return std::get<bool>(evaluate(lookup));
 }
 
 std::int64_t word_of(const Value& value) {

@@ -222,13 +222,22 @@ std::span<const std::int64_t> Interpreter::run(std::span<const std::int64_t> sca
   STOF_CHECK(scalars.size() == program_.scalars.size()) << scalars.size() << " scalars";
   STOF_CHECK(count >= 1 && count <= kLanes) << count << " points";
   for (std::size_t at = 0; at < program_.code.size(); ++at) {
-    step(at, scalars, varying, count, listed);
+    step(slots_, at, scalars, varying, count, listed);
   }
   Lanes& result = slots_[0];
   if (result.is_uniform) {
     std::fill_n(result.words.begin() + 1, count - 1, result.words[0]);
   }
   return {result.words.data(), static_cast<std::size_t>(count)};
+}
+
+std::int64_t Interpreter::run_one(std::span<const std::int64_t> scalars) const {
+  STOF_CHECK(scalars.size() == program_.scalars.size()) << scalars.size() << " scalars";
+  std::array<Lanes, kMaxSlots> slots;
+  for (std::size_t at = 0; at < program_.code.size(); ++at) {
+    step(slots, at, scalars, std::nullopt, 1, {});
+  }
+  return slots[0].words[0];
 }
 
 std::uint64_t Interpreter::run_bits(std::span<const std::int64_t> scalars,
@@ -241,21 +250,22 @@ std::uint64_t Interpreter::run_bits(std::span<const std::int64_t> scalars,
   return bits;
 }
 
-void Interpreter::step(std::size_t at, std::span<const std::int64_t> scalars,
-                       std::optional<int> varying, int count, const ListedScalar& listed) {
+void Interpreter::step(std::span<Lanes> slots, std::size_t at,
+                       std::span<const std::int64_t> scalars, std::optional<int> varying, int count,
+                       const ListedScalar& listed) const {
   const Instruction& instruction = program_.code[at];
-  Lanes& result = slots_[instruction.destination];
+  Lanes& result = slots[instruction.destination];
   if (const Kernel kernel = kernels_[at]) {
-    kernel(result, slots_[instruction.operands[0]], slots_[instruction.operands[1]],
-           slots_[instruction.operands[2]], count);
+    kernel(result, slots[instruction.operands[0]], slots[instruction.operands[1]],
+           slots[instruction.operands[2]], count);
     return;
   }
   if (instruction.op == Op::Table) {
-    read_table(instruction, count);
+    read_table(slots, instruction, count);
     return;
   }
   if (instruction.op == Op::Capture) {
-    read_capture(instruction, count);
+    read_capture(slots, instruction, count);
     return;
   }
   const bool is_scalar = instruction.op == Op::Scalar;
@@ -271,10 +281,11 @@ void Interpreter::step(std::size_t at, std::span<const std::int64_t> scalars,
   }
 }
 
-void Interpreter::read_table(const Instruction& instruction, int count) {
+void Interpreter::read_table(std::span<Lanes> slots, const Instruction& instruction,
+                             int count) const {
   const std::vector<std::int64_t>& entries = program_.tables[instruction.index].data().entries;
-  const Lanes& index = slots_[instruction.operands[0]];
-  Lanes& result = slots_[instruction.destination];
+  const Lanes& index = slots[instruction.operands[0]];
+  Lanes& result = slots[instruction.destination];
   const int lanes = index.is_uniform ? 1 : count;
   const std::int64_t last = std::ssize(entries) - 1;
   for (int i = 0; i < lanes; ++i) {
@@ -283,19 +294,20 @@ void Interpreter::read_table(const Instruction& instruction, int count) {
   result.is_uniform = index.is_uniform;
 }
 
-void Interpreter::read_capture(const Instruction& instruction, int count) {
+void Interpreter::read_capture(std::span<Lanes> slots, const Instruction& instruction,
+                               int count) const {
   const int rank = program_.captures[instruction.index].rank();
   bool is_uniform = true;
   for (int i = 0; i < rank; ++i) {
-    is_uniform = is_uniform && slots_[instruction.operands[i]].is_uniform;
+    is_uniform = is_uniform && slots[instruction.operands[i]].is_uniform;
   }
-  Lanes& result = slots_[instruction.destination];
+  Lanes& result = slots[instruction.destination];
   const int lanes = is_uniform ? 1 : count;
   std::array<std::int64_t, 4> indices{};
   std::array<std::int64_t, kLanes> words{};  // the result may lie where an index is still needed
   for (int lane = 0; lane < lanes; ++lane) {
     for (int i = 0; i < rank; ++i) {
-      const Lanes& index = slots_[instruction.operands[i]];
+      const Lanes& index = slots[instruction.operands[i]];
       indices[i] = index.words[index.is_uniform ? 0 : lane];
     }
     words[lane] = read_(static_cast<int>(instruction.index),

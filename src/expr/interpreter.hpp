@@ -30,7 +30,7 @@ struct ListedScalar {
 };
 
 // Runs a program at many points. What does not depend on the varying scalar is computed once a run.
-// Not for use by two threads at once; copies are independent.
+// run() is not for two threads at once; copies are independent.
 class Interpreter {
  public:
   static constexpr int kLanes = Lanes::kLanes;
@@ -51,18 +51,16 @@ class Interpreter {
   std::uint64_t run_bits(std::span<const std::int64_t> scalars, std::optional<int> varying,
                          int count);
 
-  // The result at one point.
-  std::int64_t run_one(std::span<const std::int64_t> scalars) {
-    return run(scalars, std::nullopt, 1)[0];
-  }
+  // The result at one point; by as many threads at once as like.
+  std::int64_t run_one(std::span<const std::int64_t> scalars) const;
 
  private:
   using Kernel = void (*)(Lanes& result, const Lanes& a, const Lanes& b, const Lanes& c, int count);
 
-  void step(std::size_t at, std::span<const std::int64_t> scalars, std::optional<int> varying,
-            int count, const ListedScalar& listed);
-  void read_table(const Instruction& instruction, int count);
-  void read_capture(const Instruction& instruction, int count);
+  void step(std::span<Lanes> slots, std::size_t at, std::span<const std::int64_t> scalars,
+            std::optional<int> varying, int count, const ListedScalar& listed) const;
+  void read_table(std::span<Lanes> slots, const Instruction& instruction, int count) const;
+  void read_capture(std::span<Lanes> slots, const Instruction& instruction, int count) const;
 
   Program program_;
   CaptureReader read_;

@@ -477,7 +477,7 @@ TemplateAlone alone(const fusion::TemplateLibrary& library, const std::string& f
     if (kernel.file != file && copies(kernel.contract)) {
       // With operators at its hook it could run other patterns, and is not to be preferred there.
       constexpr std::int64_t kForbidding = std::int64_t{1} << 50;
-      result.with_copies.back().contract.cost.flops = kForbidding;
+      result.with_copies.back().contract.cost.flops = Expr(kForbidding);
     }
     if (kernel.file != file) {
       result.others.push_back(kernel);

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <optional>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -20,7 +21,9 @@ using stof::expr::compile;
 using stof::expr::evaluate;
 using stof::expr::evaluate_integer;
 using stof::expr::evaluate_truth;
+using stof::expr::Formula;
 using stof::expr::Interpreter;
+using stof::expr::Value;
 using stof::test::Oracle;
 using stof::test::RandomExpression;
 
@@ -123,6 +126,26 @@ TEST_CASE("a name without a value, or with one of another type, is an error") {
   const Expr epsilon = Expr::scalar("attr.epsilon", ScalarType::Float);
   CHECK(std::get<double>(evaluate(epsilon, {{"attr.epsilon", std::int64_t{2}}})) == 2.0);
   CHECK_THROWS_WITH(evaluate_truth(tokens), "expression: dim.tokens is of type int, not bool");
+}
+
+TEST_CASE("a formula is worth what its expression is, and looks names up as they are wanted") {
+  const Formula formula(parse_expression(
+      "a > 2 ? a * b : 7", {.scalars = {{"a", ScalarType::Int}, {"b", ScalarType::Int}}}));
+  const auto with = [](std::int64_t a, std::int64_t b) {
+    return [=](const std::string& name) -> std::optional<Value> {
+      return name == "a" ? std::optional<Value>(a)
+                         : (name == "b" ? std::optional<Value>(b) : std::nullopt);
+    };
+  };
+  const Formula copy = formula;
+  for (std::int64_t a = 0; a < 5; ++a) {
+    CHECK(copy.evaluate_integer(with(a, 10)) ==
+          evaluate_integer(formula.expr(), {{"a", a}, {"b", std::int64_t{10}}}));
+  }
+  CHECK_THROWS_WITH_AS(formula.evaluate([](const std::string&) { return std::nullopt; }),
+                       doctest::Contains("a has no value"), ExpressionError);
+  CHECK_THROWS_WITH_AS(formula.evaluate_truth(with(1, 1)),
+                       doctest::Contains("is of type int, not bool"), ExpressionError);
 }
 
 TEST_CASE("a run of points gives each the value that it has alone") {
