@@ -121,7 +121,7 @@ inline std::vector<OperatorCase> normed_product_cases() {
                                    {700, 512, 1000, true, false, false, WeightLayout::OutIn},
                                    {3000, 256, 136, true, true, true, WeightLayout::InOut},
                                    {2048, 1024, 328, false, true, false, WeightLayout::OutIn},
-                                   {65, 64, 64, true, true, true, WeightLayout::OutIn},
+                                   {65, 128, 64, true, true, true, WeightLayout::OutIn},
                                    {400, 2048, 256, true, false, true, WeightLayout::InOut}};
   std::vector<OperatorCase> cases;
   for (const Size& of : sizes) {
