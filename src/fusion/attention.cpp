@@ -12,9 +12,8 @@ namespace {
 // The class and planes are those of the arrays, whatever is expected.
 mask::MaskFeatures features_of(const MaskArrays& arrays, mask::MaskFeatures expected) {
   expected.mask_class = arrays.features().mask_class;
-  expected.mask_batch = arrays.features().mask_batch;
-  expected.mask_heads = arrays.features().mask_heads;
-  return expected;
+  return mask::with_planes(std::move(expected), arrays.features().mask_batch,
+                           arrays.features().mask_heads);
 }
 
 }  // namespace

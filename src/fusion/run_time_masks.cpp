@@ -81,8 +81,8 @@ void set_planes(RunTimeMask& mask) {
       plane_keys = std::min(plane_keys, input.count);
     }
   }
-  mask.features.mask_batch = by_batch ? build.extent.batch : 1;
-  mask.features.mask_heads = by_head ? build.extent.heads : 1;
+  mask.features = mask::with_planes(mask.features, by_batch ? build.extent.batch : 1,
+                                    by_head ? build.extent.heads : 1);
   build.max_keys = mask.features.mask_batch * mask.features.mask_heads * plane_keys;
 }
 

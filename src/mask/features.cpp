@@ -94,4 +94,16 @@ MaskFeatures classified(const Mask& mask, MaskFeatures features) {
   return features;
 }
 
+MaskFeatures with_planes(MaskFeatures features, std::int64_t mask_batch, std::int64_t mask_heads) {
+  const std::int64_t before = features.mask_batch * features.mask_heads;
+  const std::int64_t after = mask_batch * mask_heads;
+  for (std::int64_t* count : {&features.tiles, &features.full_tiles, &features.part_tiles,
+                              &features.distinct_bitmaps, &features.empty_rows}) {
+    *count = *count * after / before;
+  }
+  features.mask_batch = mask_batch;
+  features.mask_heads = mask_heads;
+  return features;
+}
+
 }  // namespace stof::mask

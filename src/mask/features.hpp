@@ -57,4 +57,7 @@ MaskFeatures measure(const Mask& mask, const MaskLayout& layout);
 // Features of which the counts are there, with the class and predicate_operations too.
 MaskFeatures classified(const Mask& mask, MaskFeatures features);
 
+// The counts of that many planes, which are like those that were counted.
+MaskFeatures with_planes(MaskFeatures features, std::int64_t mask_batch, std::int64_t mask_heads);
+
 }  // namespace stof::mask

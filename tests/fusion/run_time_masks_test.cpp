@@ -136,6 +136,24 @@ TEST_CASE("a sample drives selection: few keys take lists of keys") {
   CHECK(count_arrays(sparse, LayoutArrayKind::KeyCol) == 1);
 }
 
+TEST_CASE("each plane is expected to be like the sample, however many there are") {
+  const auto program_of = [](const Shape& shape, const Mask& like) {
+    Attention attention(512);
+    return attention.program({.mask_input = attention.graph.mask_input(
+                                  "m", shape, {.form = MaskForm::Dense, .like = like})});
+  };
+  for (const Mask& like : {random_tokens(0.005, 7), random_tokens(0.1, 7)}) {
+    const Program shared = program_of({1, 1, 512, 512}, like);
+    for (const Shape& shape :
+         {Shape{2, 1, 512, 512}, Shape{1, 4, 512, 512}, Shape{2, 4, 512, 512}}) {
+      INFO(shape.text());
+      const Program own = program_of(shape, like);
+      CHECK(kernel_of(own) == kernel_of(shared));
+      CHECK(own.layouts.at(0).tile_q == shared.layouts.at(0).tile_q);
+    }
+  }
+}
+
 TEST_CASE("lists that could be too long are not taken; those of csr hold what it holds") {
   constexpr std::int64_t kLength = 16384;
   const Mask few = (key_position() - 37 * query_position()) % 4096 == 0;

@@ -119,6 +119,19 @@ TEST_CASE("what captures hold today decides no class") {
   CHECK(features.mask_class == MaskClass::InlinePredicate);
 }
 
+TEST_CASE("planes that are alike have as many times the tiles") {
+  const Extent extent = {.batch = 2, .heads = 3, .q_len = 130, .kv_len = 200};
+  const Mask shared = random_tokens(0.01, 4) && Mask(query_position() % 3 != 0);
+  const Mask of_heads = shared || Mask(head_index() < 0);  // the same for each
+  const MaskFeatures one = features_of(shared, extent);
+  MaskFeatures all = features_of(of_heads, extent);
+  CHECK(all.mask_heads == 3);
+  all.predicate_operations = one.predicate_operations;
+  all.distinct_bitmaps = 3 * one.distinct_bitmaps;  // equal ones are kept once
+  CHECK(mask::with_planes(one, 1, 3) == all);
+  CHECK(mask::with_planes(all, 1, 1) == one);
+}
+
 TEST_CASE("classes have names") {
   CHECK(mask::name(MaskClass::None) == "none");
   CHECK(mask::name(MaskClass::IntervalRows) == "interval_rows");
