@@ -133,11 +133,15 @@ RowSum exponentiate(const Problem& problem, std::span<double> scores) {
     return row;
   }
   const bool is_model = problem.precision() == Precision::Model;
+  const double roundoff = problem.call.options.roundoff_of_sums;
+  const double apart =
+      1 / (1 + static_cast<double>(problem.head_dim) * roundoff / 8 * std::abs(row.max));
   for (double& value : scores) {
-    value = std::exp(value - row.max);
+    value = std::exp((value - row.max) * apart);
     row.sum += value;
     value = is_model ? rounded(value, problem.v().dtype, Precision::Model) : value;
   }
+  row.sum *= 1 + static_cast<double>(scores.size()) * roundoff / 32;
   return row;
 }
 

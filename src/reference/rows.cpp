@@ -55,7 +55,7 @@ double max_of(double a, double b) {
 }
 
 // Writes the probabilities and returns the log-sum-exp.
-double softmax_row(std::span<const double> row, std::span<double> to) {
+double softmax_row(std::span<const double> row, double roundoff, std::span<double> to) {
   const double max = std::accumulate(row.begin(), row.end(), -kInfinity, max_of);
   if (max == -kInfinity) {
     std::ranges::fill(to, 0.0);
@@ -66,6 +66,7 @@ double softmax_row(std::span<const double> row, std::span<double> to) {
     to[i] = std::exp(row[i] - max);
     sum += to[i];
   }
+  sum *= 1 + static_cast<double>(row.size()) * roundoff / 32;
   for (double& probability : to) {
     probability /= sum;
   }
@@ -111,7 +112,7 @@ std::vector<Array> softmax(const Call& call) {
   std::vector<Array> arrays;
   arrays.push_back(call.result(
       map_rows(call, [&](std::size_t index, std::span<const double> row, std::span<double> to) {
-        lse[index] = softmax_row(row, to);
+        lse[index] = softmax_row(row, call.options.roundoff_of_sums, to);
       })));
   if (call.results.size() > 1) {
     arrays.push_back(call.result(std::move(lse), 1));

@@ -15,6 +15,10 @@ struct Options {
   Precision precision = Precision::Float32;
   DimValues dims = {};   // of symbols that the shapes of the inputs do not give
   int thread_count = 0;  // 0: one a core; results do not depend on it
+  // The unit roundoff u of sums, to see what roundings that go the same way each time do to softmax
+  // and attention: a sum of n exponentials is larger by n u / 32 of itself, and the scores of a row
+  // of attention, which are sums of n terms, stand less apart, by 1 + n u / 8 times the largest.
+  double roundoff_of_sums = 0;
 };
 
 // Inputs and weights of a graph by name, on the host. Contiguous ones are read where they are.

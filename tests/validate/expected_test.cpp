@@ -1,10 +1,13 @@
 #include "validate/expected.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <map>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -113,6 +116,121 @@ TEST_CASE("a large mean allows what it costs good kernels, and no more") {
   };
   CHECK_FALSE(wrong_numbers(expected, norm(false)));
   CHECK(wrong_numbers(expected, norm(true)));
+}
+
+struct Extents {
+  std::int64_t batch, heads, kv_heads, q_len, kv_len, head_dim, value_dim;
+};
+
+Graph attention(const Extents& of) {
+  Graph graph("attention");
+  const auto result = graph.attention_with_lse(
+      graph.input("q", {of.batch, of.heads, of.q_len, of.head_dim}, DType::Float16),
+      graph.input("k", {of.batch, of.kv_heads, of.kv_len, of.head_dim}, DType::Float16),
+      graph.input("v", {of.batch, of.kv_heads, of.kv_len, of.value_dim}, DType::Float16));
+  graph.output("o", result.output);
+  graph.output("lse", result.lse);
+  return graph;
+}
+
+// As a kernel does it that has `threads` for a row, each for every so many keys of the first
+// `seen`: in float32 and to base 2, each sum a term after the other.
+std::map<std::string, HostTensor> attended(const HostTensors& tensors, const Extents& of,
+                                           std::int64_t threads, std::int64_t seen) {
+  std::map<std::string, HostTensor> outputs = {
+      {"o", HostTensor(DType::Float16, {of.batch, of.heads, of.q_len, of.value_dim})},
+      {"lse", HostTensor(DType::Float32, {of.batch, of.heads, of.q_len})}};
+  const auto floats = [&](const char* name) {
+    std::vector<float> values;
+    for (std::int64_t i = 0; i < tensors.at(name).element_count(); ++i) {
+      values.push_back(static_cast<float>(tensors.at(name).at(i)));
+    }
+    return values;
+  };
+  const std::vector<float> q = floats("q"), k = floats("k"), v = floats("v");
+  const auto scale =
+      static_cast<float>(1.4426950408889634 / std::sqrt(static_cast<double>(of.head_dim)));
+  std::vector<float> scores(static_cast<std::size_t>(seen));
+  for (std::int64_t row = 0; row < of.batch * of.heads * of.q_len; ++row) {
+    const std::int64_t head = row / of.q_len;
+    const std::int64_t kv =
+        head / of.heads * of.kv_heads + head % of.heads * of.kv_heads / of.heads;
+    float maximum = -std::numeric_limits<float>::infinity();
+    for (std::int64_t key = 0; key < seen; ++key) {
+      float score = 0;
+      for (std::int64_t i = 0; i < of.head_dim; ++i) {
+        score =
+            std::fma(q[row * of.head_dim + i], k[(kv * of.kv_len + key) * of.head_dim + i], score);
+      }
+      scores[key] = score * scale;
+      maximum = std::max(maximum, scores[key]);
+    }
+    float sum = 0;
+    for (std::int64_t thread = 0; thread < threads; ++thread) {
+      float own = 0;
+      for (std::int64_t key = thread; key < seen; key += threads) {
+        scores[key] = std::exp2(scores[key] - maximum);
+        own += scores[key];
+      }
+      sum += own;
+    }
+    outputs.at("lse").set(row, static_cast<double>((maximum + std::log2(sum)) * 0.69314718F));
+    for (std::int64_t i = 0; i < of.value_dim; ++i) {
+      float value = 0;
+      for (std::int64_t key = 0; key < seen; ++key) {
+        value = std::fma(scores[key], v[(kv * of.kv_len + key) * of.value_dim + i], value);
+      }
+      outputs.at("o").set(row * of.value_dim + i, static_cast<double>(value / sum));
+    }
+  }
+  return outputs;
+}
+
+struct Attended {
+  Attended(const Extents& extents, InputKind kind)
+      : of(extents),
+        ir(attention(of).ir()),
+        tensors(hostile_tensors(ir, kind)),
+        outputs(expected_outputs(ir, tensors, DType::Float32)) {}
+
+  // What is wrong where the last keys are missing: with o, with the log-sum-exp.
+  std::vector<bool> wrong(std::int64_t threads, std::int64_t missing) const {
+    const auto actual = attended(tensors, of, threads, of.kv_len - missing);
+    std::vector<bool> result;
+    for (const ExpectedOutput& output : outputs) {
+      result.push_back(wrong_numbers(output, actual.at(output.name)).has_value());
+    }
+    return result;
+  }
+
+  Extents of;
+  graph::Ir ir;
+  HostTensors tensors;
+  std::vector<ExpectedOutput> outputs;
+};
+
+const std::vector<bool> kRight = {false, false};
+const std::vector<bool> kWrong = {true, true};
+
+TEST_CASE("sums of exponentials that are nearly equal, which no input moves") {
+  const Attended one({1, 1, 1, 1, 4096, 56, 56}, InputKind::Small);
+  for (const std::int64_t threads : {1, 4, 128}) {
+    CHECK(one.wrong(threads, 0) == kRight);
+    CHECK(one.wrong(threads, 1) == kWrong);
+  }
+}
+
+TEST_CASE("scores of a large mean: of what float32 has lost no more is forgiven than that") {
+  for (const std::int64_t head_dim : {64, 512, 2048}) {
+    const Attended large({1, 8, 4, 8, 61, head_dim, 61}, InputKind::LargeMean);
+    CHECK(large.wrong(128, 0) == kRight);
+  }
+  const Attended common({2, 4, 2, 8, 61, 128, 61}, InputKind::LargeMean);
+  CHECK(common.wrong(128, 0) == kRight);
+  CHECK(common.wrong(128, 8) == kWrong);
+  const Attended normal({1, 4, 2, 8, 61, 2048, 61}, InputKind::Normal);
+  CHECK(normal.wrong(128, 0) == kRight);
+  CHECK(normal.wrong(128, 1) == kWrong);
 }
 
 TEST_CASE("hostile_tensors: integers are what operators take, and kinds are what they say") {
