@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -83,8 +84,10 @@ std::vector<Group> GroupFinder::groups_at(int op, const std::vector<bool>& is_fr
     }
   }
   std::erase_if(groups, [&](const Group& group) { return reads_its_own(group); });
-  for (Group& group : groups) {
-    group.chain.value = hooked_value(group.candidates);
+  for (std::size_t i = 0; i < groups.size(); ++i) {  // which it may add to
+    if (std::optional<Group> other = split_by_hook(groups[i])) {
+      groups.insert(groups.begin() + static_cast<std::ptrdiff_t>(i) + 1, *std::move(other));
+    }
   }
   std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) {
     return a.operators.size() > b.operators.size();
@@ -101,6 +104,9 @@ std::optional<Group> GroupFinder::longer(const Group& group,
     return std::nullopt;
   }
   Group result = group;
+  std::erase_if(result.candidates, [&](const Candidate& candidate) {
+    return !candidate.match.operators.empty() && hooked_value(candidate) != group.chain.value;
+  });
   const bool is_product = at(group.operators.front()).kind == OpKind::MatMul;
   if (!grow(result.chain, ir_, readers_, is_free) ||
       other_operands(result.chain).size() >
@@ -175,19 +181,32 @@ bool GroupFinder::has_shapes(const contract::TemplateContract& contract, const M
   return true;
 }
 
-// What all candidates let a chain follow; -1 where one of them does not.
-int GroupFinder::hooked_value(const std::vector<Candidate>& candidates) {
-  std::optional<int> value;
-  for (const Candidate& candidate : candidates) {
-    const auto& hooks = candidate.kernel->contract.hooks;
-    const auto hook = hooks.find("epilogue");
-    const int hooked = hook == hooks.end() ? -1 : candidate.match.values.at(hook->second);
-    if (value.value_or(hooked) != hooked) {
-      return -1;
-    }
-    value = hooked;
+// What a candidate lets a chain follow; -1 where it does not.
+int GroupFinder::hooked_value(const Candidate& candidate) {
+  const auto& hooks = candidate.kernel->contract.hooks;
+  const auto hook = hooks.find("epilogue");
+  return hook == hooks.end() ? -1 : candidate.match.values.at(hook->second);
+}
+
+std::optional<Group> GroupFinder::split_by_hook(Group& group) {
+  const auto hooked =
+      std::find_if(group.candidates.begin(), group.candidates.end(),
+                   [](const Candidate& candidate) { return hooked_value(candidate) >= 0; });
+  group.chain.value = hooked == group.candidates.end() ? -1 : hooked_value(*hooked);
+  const auto others = std::stable_partition(group.candidates.begin(), group.candidates.end(),
+                                            [&](const Candidate& candidate) {
+                                              const int value = hooked_value(candidate);
+                                              return value < 0 || value == group.chain.value;
+                                            });
+  if (others == group.candidates.end()) {
+    return std::nullopt;
   }
-  return value.value_or(-1);
+  Group other{.operators = group.operators,
+              .candidates = {std::make_move_iterator(others),
+                             std::make_move_iterator(group.candidates.end())},
+              .chain = {}};
+  group.candidates.erase(others, group.candidates.end());
+  return other;
 }
 
 // Whether the axes of every other operand join as those of the hooked value do: it is constant

@@ -22,8 +22,10 @@ struct Candidate {
 // a copy of each of its parts.
 struct Group {
   std::vector<int> operators;
-  std::vector<Candidate> candidates;  // structural matches, the largest patterns only
-  Chain chain;                        // its value: what the hook sees
+  // Structural matches, the largest patterns only. Without a chain behind them some may have no
+  // hook.
+  std::vector<Candidate> candidates;
+  Chain chain;  // its value: what the hook sees
 };
 
 // The templates of "y = copy(x)". Throws GraphError where there is none.
@@ -40,7 +42,8 @@ class GroupFinder {
   // pattern, or is copied; most operators first. Others that take part are free.
   std::vector<Group> groups_at(int op, const std::vector<bool>& is_free) const;
 
-  // The group with one more operator in the chain; nothing where none fits there that is free.
+  // The group with one more operator in the chain, for those that have the hook; nothing where none
+  // fits there that is free.
   std::optional<Group> longer(const Group& group, const std::vector<bool>& is_free) const;
 
   // The groups of just these operators: those with the most of them in the pattern first. None
@@ -55,7 +58,10 @@ class GroupFinder {
 
   Group copy_group(int op) const;
   bool has_shapes(const contract::TemplateContract& contract, const Match& match) const;
-  static int hooked_value(const std::vector<Candidate>& candidates);
+  static int hooked_value(const Candidate& candidate);
+  // Sets what a chain follows, and takes out the candidates that would have it follow another
+  // value.
+  static std::optional<Group> split_by_hook(Group& group);
   bool operands_join(const Group& group) const;
   // Whether a kernel would read from memory what it writes itself: the result of a pattern as an
   // operand of the chain, or a view of any result.

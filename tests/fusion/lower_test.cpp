@@ -140,14 +140,26 @@ TEST_CASE("templates with an epilogue and without one have one pattern") {
   REQUIRE(norm != both.end());
   fusion::KernelTemplate plain = *norm;
   plain.file = "mine/plain.jinja";
+  plain.contract.name = "plain_norm";
   plain.contract.hooks.clear();
-  both.push_back(plain);
-  Graph graph("norm");
-  const auto x = graph.input("x", {8, 64}, DType::Float16);
-  graph.output("y", graph.relu(graph.rms_norm(x, graph.weight("g", {64}, DType::Float16))));
-  CHECK(labels(fusion::lower(graph::normalise_but_attention(graph.ir()), both,
-                             base::shipped_profile("h200"))) ==
-        std::vector<std::string>{"rms_norm_2", "relu_3"});
+  plain.contract.cost = {};  // it says that it is the faster one
+  const auto with = [](const fusion::TemplateLibrary& library, bool has_epilogue) {
+    Graph graph("norm");
+    const auto x = graph.input("x", {8, 64}, DType::Float16);
+    const auto y = graph.rms_norm(x, graph.weight("g", {64}, DType::Float16));
+    graph.output("y", has_epilogue ? graph.relu(y) : y);
+    return fusion::lower(graph::normalise_but_attention(graph.ir()), library,
+                         base::shipped_profile("h200"));
+  };
+  // Before the other or behind it: what has an epilogue is fused with it.
+  for (const auto place : {both.begin(), both.end()}) {
+    fusion::TemplateLibrary library(both.begin(), place);
+    library.push_back(plain);
+    library.insert(library.end(), place, both.end());
+    CHECK(labels(with(library, true)) == std::vector<std::string>{"rms_norm_2, relu_3"});
+    CHECK(with(library, true).program.kernels == std::vector<std::string>{"rms_norm"});
+    CHECK(with(library, false).program.kernels == std::vector<std::string>{"plain_norm"});
+  }
 }
 
 TEST_CASE("a pattern that does not fit leaves its operators to other templates") {
