@@ -223,6 +223,76 @@ Prediction gathered_attention(const Sm& sm, const Problem& problem, const Kernel
   return time;
 }
 
+constexpr std::int64_t kWindow = 16;  // rows
+
+// Octets of keys of a window, of the mean one and of the one that has the most.
+struct WindowOctets {
+  double mean = 0;
+  double most = 0;
+};
+
+// Where keys lie anywhere in the tiles of their rows.
+WindowOctets octets_of_windows(const AttentionWork& work, double stages) {
+  constexpr double kOctet = 8;
+  double entries = 0;
+  double rows = 0;  // of tiles
+  for (const TileGroup& group : work.tiles->groups) {
+    entries += static_cast<double>(group.entries * group.count);
+    rows += static_cast<double>(group.count);
+  }
+  if (entries == 0) {
+    return {};
+  }
+  const double share = std::min(1.0, work.features->mean_keys * rows / (entries * kKeys));
+  const double seen = 1 - std::pow(1 - share, kWindow);
+  // The last octet of a stage is half full, or there is none.
+  const auto octets = [&](double tiles) {
+    const double columns = tiles * kKeys * seen;
+    return columns / kOctet + std::min(columns, stages) / 2;
+  };
+  return {.mean = octets(entries / rows),
+          .most = std::max(octets(static_cast<double>(work.tiles->groups.front().entries)),
+                           static_cast<double>(work.features->max_keys) / kOctet)};
+}
+
+Prediction staged_attention(const Sm& sm, const Problem& problem, const KernelConfig& config,
+                            const AttentionWork& work) {
+  STOF_CHECK(work.tiles != nullptr) << problem.contract->name << " needs tiles";
+  const StagedAttention& c = of_template(sm.coefficients.staged_attention, problem.contract->name);
+  constexpr double kOctetBytes = 32;  // of a list
+  const auto& dims = problem.scope->dims;
+  const double width = head_width(problem);
+  const std::int64_t warps = parameter(config, "warps", 8);
+  const std::int64_t head_windows = mask::ceil_div(dims.at("q_len"), kWindow);
+  const std::int64_t windows = dims.at("heads") / dims.at("kv_heads") * head_windows;
+  const std::int64_t blocks =
+      dims.at("batch") * dims.at("kv_heads") * mask::ceil_div(windows, warps);
+  const auto queue = static_cast<double>(mask::ceil_div(blocks, sm.device.sm_count));
+  const auto rounds = static_cast<double>(
+      mask::ceil_div(blocks, sm.device.sm_count * blocks_at_once(sm, problem, config)));
+  const WindowOctets octets = octets_of_windows(
+      work,
+      static_cast<double>(mask::ceil_div(dims.at("kv_len"), parameter(config, "stage_keys", 64))));
+  const double stage_bytes =
+      static_cast<double>(dims.at("kv_len")) * 2 * 64 * width * element_bytes(problem);
+  const double list_bytes =
+      kOctetBytes * octets.mean *
+      static_cast<double>(work.features->mask_batch * work.features->mask_heads * head_windows);
+  Prediction time;
+  time.start_us = c.start_us;
+  time.dram_us = sm.dram_us(problem.work.bytes + list_bytes, sm.coefficients.dram_share);
+  time.blocks_us = sm.us(rounds * c.block_ns);
+  // One of the blocks of an SM has the longest windows.
+  time.core_us = sm.us(((queue - 1) * octets.mean + octets.most) *
+                       static_cast<double>(std::min(windows, warps)) *
+                       (c.octet_ns + c.octet_width_ns * width));
+  time.l2_us = sm.l2_us(queue * stage_bytes, c.l2_share);
+  time.wait_us = time.blocks_us + sm.l2_us(rounds * stage_bytes, c.l2_share) +
+                 sm.us(((rounds - 1) * octets.mean + octets.most) *
+                       (c.octet_wait_ns + c.octet_width_wait_ns * width));
+  return time;
+}
+
 // By template: what was the best for some mask, the default first.
 const std::map<std::string, std::vector<KernelConfig>, std::less<>>& settings_by_template() {
   const auto tiles = [](std::int64_t tile_q, std::int64_t tile_k, std::int64_t key_groups) {
@@ -244,6 +314,9 @@ const std::map<std::string, std::vector<KernelConfig>, std::less<>>& settings_by
                         {"loads", loads},
                         {"warps_per_sm", warps_per_sm}};
   };
+  const auto staged = [](std::int64_t warps, std::int64_t stage_keys, std::int64_t stages) {
+    return KernelConfig{{"warps", warps}, {"stage_keys", stage_keys}, {"stages", stages}};
+  };
   static const std::map<std::string, std::vector<KernelConfig>, std::less<>> settings = {
       {"attention_block_wise_sm80",
        {tiles(64, 64, 1), tiles(64, 64, 2), tiles(64, 32, 4), tiles(128, 64, 1),
@@ -254,6 +327,10 @@ const std::map<std::string, std::vector<KernelConfig>, std::less<>>& settings_by
         wide(192, 64, 1, 1)}},
       {"attention_row_wise",
        {rows(4, 1, 4, 24), rows(4, 4, 4, 24), rows(8, 8, 4, 24), rows(4, 1, 2, 32)}},
+      {"attention_row_wise_staged",
+       {staged(24, 288, 3), staged(12, 288, 3), staged(8, 288, 3), staged(16, 128, 3),
+        staged(12, 128, 3), staged(8, 128, 3), staged(4, 128, 3), staged(8, 64, 3),
+        staged(4, 64, 3), staged(8, 64, 2), staged(4, 64, 2)}},
   };
   return settings;
 }
@@ -283,6 +360,9 @@ LongTiles long_tiles(const Problem& problem, const KernelConfig& config, const T
 
 Prediction predict_attention(const Sm& sm, const Problem& problem, const KernelConfig& config,
                              const AttentionWork& work) {
+  if (problem.contract->takes_mask_array("window_col")) {
+    return staged_attention(sm, problem, config, work);
+  }
   return problem.contract->takes_mask_array("key_col")
              ? gathered_attention(sm, problem, config, work)
              : tiled_attention(sm, problem, config, work);

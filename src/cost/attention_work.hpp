@@ -49,7 +49,7 @@ TileWork in_parts(const TileWork& work, const LongTiles& long_tiles);
 // The work of one attention.
 struct AttentionWork {
   const mask::MaskFeatures* features = nullptr;
-  const TileWork* tiles = nullptr;  // of the setting's tile_q; null for templates that take rows
+  const TileWork* tiles = nullptr;  // of the setting's tile_q, or 64; null if rows are gathered
   LongTiles long_tiles;             // of these
   bool has_score = false;
 };

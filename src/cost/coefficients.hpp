@@ -108,6 +108,18 @@ struct GatheredAttention {
   double few_loads = 0.623;  // how much longer that is with half as many loads under way
 };
 
+// An attention template that gathers the keys of windows of 16 rows from shared memory, eight at a
+// time.
+struct StagedAttention {
+  double start_us = 1.07;        // until lists, queries and the first stage are there
+  double l2_share = 1.23;        // of l2_gbps, for stages
+  double block_ns = 4510;        // start and end of a block
+  double octet_ns = 6.45;        // what eight columns of a window take of an SM
+  double octet_width_ns = 14.9;  // and for their width
+  double octet_wait_ns = 73.2;   // the same, seen from a warp
+  double octet_width_wait_ns = 154;
+};
+
 // All else: a kernel that reads and writes each tensor once.
 struct Stream {
   double start_us = 1.52;  // first data
@@ -166,6 +178,7 @@ struct Coefficients {
         .predicate_ns = 80,
         .bitmap_ns = 25.5}}};
   std::map<std::string, GatheredAttention, std::less<>> gathered_attention = {{"", {}}};
+  std::map<std::string, StagedAttention, std::less<>> staged_attention = {{"", {}}};
   Stream stream;
 };
 

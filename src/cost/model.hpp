@@ -44,6 +44,12 @@
 // Attention over rows: blocks = row_ns + w row_width_ns for each warp, core = batch_ns ceil(keys /
 // 32), l2 = a K and a V row for each key; wait is the longest row, in one warp or several.
 //
+// Attention over windows of 16 rows, from stages: a window sees 1 - (1 - share)^16 of the keys of
+// its tiles, in octets of eight. blocks = rounds block_ns, core = octets of the busiest SM
+// (octet_ns
+// + w octet_width_ns), l2 = K and V once for each of its blocks; wait is the longest window after
+// those of the rounds before, and the stages of all rounds.
+//
 // All else: dram, and flops of the ordinary cores.
 namespace stof::cost {
 

@@ -17,7 +17,11 @@
 namespace stof::fusion {
 
 bool reads_key_rows(const Use& use) {
-  return use.kernel->contract.takes_mask_array("key_col");
+  return use.kernel->contract.takes_mask_array("key_col") || reads_windows(use);
+}
+
+bool reads_windows(const Use& use) {
+  return use.kernel->contract.takes_mask_array("window_col");
 }
 
 bool takes_bands(const Use& use) {

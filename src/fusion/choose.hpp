@@ -16,6 +16,8 @@ namespace stof::fusion {
 
 // Whether an attention template takes lists of keys, which masks that differ from run to run lack.
 bool reads_key_rows(const Use& use);
+// Whether those are lists of the columns of windows, which are made on the host.
+bool reads_windows(const Use& use);
 // Whether its template takes masks that are bands, and no others.
 bool takes_bands(const Use& use);
 

@@ -149,7 +149,9 @@ std::vector<Use> GroupPlanner::fitting_uses(const Group& group, const AttentionM
     if (mask != nullptr) {
       use.scope.mask_batch = mask->features().mask_batch;
       use.scope.mask_heads = mask->features().mask_heads;
-      if (!mask->has_key_rows() && reads_key_rows(use) && use.misfit.empty()) {
+      if (mask->run_time && reads_windows(use) && use.misfit.empty()) {
+        use.misfit = "lists of columns are made of masks that are known before";
+      } else if (!mask->has_key_rows() && reads_key_rows(use) && use.misfit.empty()) {
         use.misfit = mask->run_time
                          ? fmt::format("{} keys could be seen, more than lists have room for",
                                        mask->run_time->build.max_keys)

@@ -194,10 +194,13 @@ class Lowerer {
   }
 
   LaunchArgument mask_argument(const AttentionMask& mask, const std::string& name, const Use& use) {
-    const auto tile_q = use.scope.config.find("tile_q");
-    const std::int64_t queries = tile_q == use.scope.config.end() ? mask::kTile : tile_q->second;
-    return mask.run_time ? layouts_.array(*mask.run_time, name, queries, launch_number())
-                         : constant(mask.arrays->array(name, queries));
+    const auto parameter = [&](const char* of, std::int64_t otherwise) {
+      const auto found = use.scope.config.find(of);
+      return found == use.scope.config.end() ? otherwise : found->second;
+    };
+    const std::int64_t tile_q = parameter("tile_q", mask::kTile);
+    return mask.run_time ? layouts_.array(*mask.run_time, name, tile_q, launch_number())
+                         : constant(mask.arrays->array(name, tile_q, parameter("stage_keys", 0)));
   }
 
   static LaunchArgument scalar(const expr::Value& value, bool is_wide) {

@@ -59,15 +59,17 @@ MaskArrays::MaskArrays(const mask::Extent& extent) {
   }
 }
 
-kernel::ConstantArray MaskArrays::array(const std::string& name, std::int64_t tile_q) {
-  const std::string key = fmt::format("{}:{}", name, tile_q);
+kernel::ConstantArray MaskArrays::array(const std::string& name, std::int64_t tile_q,
+                                        std::int64_t stage_keys) {
+  const std::string key = fmt::format("{}:{}:{}", name, tile_q, stage_keys);
   if (const auto found = arrays_.find(key); found != arrays_.end()) {
     return found->second;
   }
-  return arrays_.emplace(key, make_array(name, tile_q)).first->second;
+  return arrays_.emplace(key, make_array(name, tile_q, stage_keys)).first->second;
 }
 
-kernel::ConstantArray MaskArrays::make_array(const std::string& name, std::int64_t tile_q) {
+kernel::ConstantArray MaskArrays::make_array(const std::string& name, std::int64_t tile_q,
+                                             std::int64_t stage_keys) {
   if (name == "order") {
     return constant_array(tiles(tile_q).order);
   }
@@ -98,6 +100,12 @@ kernel::ConstantArray MaskArrays::make_array(const std::string& name, std::int64
   }
   if (name == "key_col") {
     return constant_array(key_rows().col_idx);
+  }
+  if (name == "window_ptr") {
+    return constant_array(window_columns(stage_keys).octet_ptr);
+  }
+  if (name == "window_col") {
+    return constant_array(window_columns(stage_keys).words);
   }
   STOF_CHECK(name == "row_order") << "mask." << name;
   return constant_array(mask::longest_first(key_rows().row_ptr));
@@ -130,6 +138,18 @@ const mask::KeyRows& MaskArrays::key_rows() {
     key_rows_ = mask::key_rows(*layout_);
   }
   return *key_rows_;
+}
+
+const mask::WindowColumns& MaskArrays::window_columns(std::int64_t stage_keys) {
+  const auto found = window_columns_.find(stage_keys);
+  if (found != window_columns_.end()) {
+    return found->second;
+  }
+  return window_columns_
+      .emplace(stage_keys,
+               mask::window_columns(key_rows(), layout_->mask_batch * layout_->mask_heads,
+                                    layout_->extent.q_len, layout_->extent.kv_len, stage_keys))
+      .first->second;
 }
 
 BuildLayout remembering(BuildLayout build_layout) {

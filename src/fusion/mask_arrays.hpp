@@ -13,6 +13,7 @@
 #include "mask/features.hpp"
 #include "mask/layout.hpp"
 #include "mask/rows.hpp"
+#include "mask/window_columns.hpp"
 
 namespace stof::fusion {
 
@@ -36,12 +37,16 @@ class MaskArrays {
   const std::optional<mask::Band>& band();
   // The tiles that a kernel of tile_q query rows a tile visits; valid as long as this object.
   const mask::AttentionTiles& tiles(std::int64_t tile_q);
-  // The array "mask.<name>" for a kernel of tile_q query rows a tile; null where there is none.
-  kernel::ConstantArray array(const std::string& name, std::int64_t tile_q);
+  // The array "mask.<name>" for a kernel of tile_q query rows a tile, or of stage_keys keys a
+  // stage; null where there is none.
+  kernel::ConstantArray array(const std::string& name, std::int64_t tile_q,
+                              std::int64_t stage_keys = 0);
 
  private:
-  kernel::ConstantArray make_array(const std::string& name, std::int64_t tile_q);
+  kernel::ConstantArray make_array(const std::string& name, std::int64_t tile_q,
+                                   std::int64_t stage_keys);
   const mask::KeyRows& key_rows();
+  const mask::WindowColumns& window_columns(std::int64_t stage_keys);
 
   std::optional<mask::MaskLayout> layout_;  // nothing: known at run time only
   mask::MaskFeatures features_;
@@ -49,6 +54,7 @@ class MaskArrays {
   std::optional<mask::Band> band_;
   std::map<std::int64_t, mask::AttentionTiles> tiles_;
   std::optional<mask::KeyRows> key_rows_;
+  std::map<std::int64_t, mask::WindowColumns> window_columns_;  // by keys of a stage
   std::map<std::string, kernel::ConstantArray> arrays_;
 };
 

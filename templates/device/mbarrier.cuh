@@ -1,4 +1,4 @@
-// Barriers in shared memory (sm_90): threads arrive at one, and so do the bytes of bulk copies.
+// Barriers in shared memory: threads arrive at one, and so do copies (those of bytes on sm_90).
 #pragma once
 
 namespace stof {
@@ -15,6 +15,11 @@ __device__ __forceinline__ void arrive(unsigned barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
+// Arrives when all copies are there that this thread has started with cp_async_16 by now.
+__device__ __forceinline__ void arrive_with_copies(unsigned barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
+}
+
 // Arrives, and has the phase wait for so many bytes as well.
 __device__ __forceinline__ void arrive_expecting(unsigned barrier, unsigned bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
@@ -28,7 +33,11 @@ __device__ __forceinline__ void wait_for_phase(unsigned barrier, unsigned parity
   do {
     asm volatile(
         "{ .reg .pred p;\n"
+#if __CUDA_ARCH__ >= 900
         "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+#else
+        "mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+#endif
         "selp.u32 %0, 1, 0, p; }"
         : "=r"(is_over)
         : "r"(barrier), "r"(parity)

@@ -40,6 +40,29 @@ __device__ __forceinline__ unsigned swizzled_offset(int row, int chunk) {
   return row * RowBytes + ((chunk ^ ((row / kRowsPerLine) % kChunks)) * 16);
 }
 
+// d += a * b with half the depth: a is the first half of the A fragment.
+template <typename T>
+__device__ __forceinline__ void mma_m16n8k8(float* d, const unsigned (&a)[2], unsigned b);
+
+template <>
+__device__ __forceinline__ void mma_m16n8k8<half>(float* d, const unsigned (&a)[2], unsigned b) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, "
+      "%2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(b));
+}
+
+template <>
+__device__ __forceinline__ void mma_m16n8k8<nv_bfloat16>(float* d, const unsigned (&a)[2],
+                                                         unsigned b) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, "
+      "%1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(b));
+}
+
 // d += a * b. T is half or nv_bfloat16.
 template <typename T>
 __device__ __forceinline__ void mma_m16n8k16(float* d, const unsigned (&a)[4], unsigned b0,

@@ -170,6 +170,19 @@ TEST_CASE("attention: rows of keys for few of them, tiles for many") {
   CHECK(compare(0.2) > 2);
 }
 
+TEST_CASE("attention: keys from stages where many rows have keys in each, rows of keys elsewhere") {
+  const kernel::KernelConfig rows = contract::default_config(contract_of("attention_row_wise"));
+  const kernel::KernelConfig staged = {{"warps", 24}, {"stage_keys", 288}, {"stages", 3}};
+  const auto compare = [&](double density, std::int64_t length) {
+    const Mask mask = random_tokens(density, 1);
+    return attention("attention_row_wise_staged", mask, length, staged, 12).total_us() /
+           attention("attention_row_wise", mask, length, rows, 12).total_us();
+  };
+  CHECK(compare(0.01, 4096) < 0.7);
+  CHECK(compare(0.05, 4096) < compare(0.01, 4096));
+  CHECK(compare(0.01, 512) > 1);
+}
+
 TEST_CASE("attention: a long row of tiles is waited for, and several key groups wait less") {
   const Mask mask = sliding_window(64, 64) | global_tokens(32);
   const cost::Prediction one = attention("attention_block_wise_sm80", mask, 8192, kTiles, 4);

@@ -378,6 +378,29 @@ TEST_CASE("keys at multiples of a distance, as bands without gaps") {
   CHECK(faults_of(cases) == "");
 }
 
+TEST_CASE("keys scattered over many rows, gathered from stages") {
+  std::vector<AttentionCase> cases;
+  for (const std::int64_t head_dim : {32, 64, 72, 128, 256}) {
+    for (const DType dtype : {DType::Float16, DType::BFloat16}) {
+      const auto add = [&](const char* name, const Mask& mask, std::int64_t kv_heads,
+                           std::int64_t q_len, std::int64_t kv_len) {
+        cases.push_back({name, mask, dtype, 1, 12, kv_heads, q_len, kv_len, head_dim, head_dim});
+      };
+      const Mask some = random_tokens(0.01, 5);
+      add("some", some, 12, 2048, 2048);
+      add("groups", some, 3, 2000, 1500);
+      add("causal", random_tokens(0.03, 5) && causal(), 12, 1999, 1999);
+      add("per_head", some && key_position() % 12 != head_index(), 12, 1500, 1500);
+      add("one_bank", random_tokens(0.1, 5) && Mask(key_position() % 8 == 5), 4, 1500, 1500);
+      add("few_rows", some && Mask(query_position() % 37 == 5), 12, 2048, 2048);
+      add("lengths", some, 4, 1200, 1200);
+      cases.back().batch = 3;
+      cases.back().kv_lengths = {1200, 0, 129};
+    }
+  }
+  CHECK(faults_of(cases) == "");
+}
+
 TEST_CASE("random draws of mask, shape and head dim") {
   std::mt19937 generator(20);
   const auto draw = [&](std::int64_t low, std::int64_t high) {

@@ -395,6 +395,9 @@ inline std::vector<OperatorCase> attention_cases(std::int64_t heads = 4) {
       with(
           "few keys of many",
           [](Graph&, DType) { return AttentionOptions{.mask = random_tokens(0.003, 3)}; }, 1500),
+      with(
+          "some keys of many",
+          [](Graph&, DType) { return AttentionOptions{.mask = random_tokens(0.01, 3)}; }, 1000),
       with("key lengths",
            [](Graph& graph, DType) {
              return AttentionOptions{.kv_lengths = graph.input("lengths", {2}, DType::Int32)};

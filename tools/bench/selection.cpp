@@ -180,7 +180,9 @@ class Bench {
     const stof::cost::Model model(profile_);
     for (const fusion::KernelTemplate& kernel : templates_) {
       const bool is_attention = kernel.file.starts_with("attention/");
-      if (!is_attention || (kernel.contract.takes_mask_array("key_col") && keys > kMostKeys)) {
+      const bool takes_keys = kernel.contract.takes_mask_array("key_col") ||
+                              kernel.contract.takes_mask_array("window_col");
+      if (!is_attention || (takes_keys && keys > kMostKeys)) {
         continue;
       }
       const stof::cost::Problem problem{

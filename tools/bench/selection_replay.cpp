@@ -27,6 +27,7 @@ struct Named {
 
 using Tiled = cost::TiledAttention;
 using Gathered = cost::GatheredAttention;
+using Staged = cost::StagedAttention;
 
 constexpr auto kTiled = std::to_array<Named<Tiled>>({
     {"start_us", &Tiled::start_us},
@@ -65,12 +66,35 @@ constexpr auto kGathered = std::to_array<Named<Gathered>>({
     {"few_loads", &Gathered::few_loads},
 });
 
+constexpr auto kStaged = std::to_array<Named<Staged>>({
+    {"start_us", &Staged::start_us},
+    {"l2_share", &Staged::l2_share},
+    {"block_ns", &Staged::block_ns},
+    {"octet_ns", &Staged::octet_ns},
+    {"octet_width_ns", &Staged::octet_width_ns},
+    {"octet_wait_ns", &Staged::octet_wait_ns},
+    {"octet_width_wait_ns", &Staged::octet_width_wait_ns},
+});
+
 template <typename Coefficients>
 constexpr auto& named() {
   if constexpr (std::is_same_v<Coefficients, Tiled>) {
     return kTiled;
-  } else {
+  } else if constexpr (std::is_same_v<Coefficients, Gathered>) {
     return kGathered;
+  } else {
+    return kStaged;
+  }
+}
+
+template <typename Coefficients>
+auto& of_templates(cost::Coefficients& all) {
+  if constexpr (std::is_same_v<Coefficients, Tiled>) {
+    return all.tiled_attention;
+  } else if constexpr (std::is_same_v<Coefficients, Gathered>) {
+    return all.gathered_attention;
+  } else {
+    return all.staged_attention;
   }
 }
 
@@ -311,24 +335,19 @@ PredictionError SelectionReplay::error(const cost::Coefficients& coefficients,
 }
 
 template <typename Coefficients>
-void SelectionReplay::fit(cost::Coefficients& all, Coefficients& fitted, const std::string& kernel,
+void SelectionReplay::fit(cost::Coefficients& all, const std::string& kernel,
                           const std::string& family_held_out) const {
   constexpr double kLeast = 1e-2;  // nanoseconds; what is 0 can only grow by factors from there
   const std::vector<const Observed*> observed = of_kernel(kernel, family_held_out);
+  auto& kernels = of_templates<Coefficients>(all);
+  Coefficients& fitted = kernels.try_emplace(kernel, kernels.at("")).first->second;
   std::vector<double> values;
   for (const auto& [name, member] : named<Coefficients>()) {
     values.push_back(std::max(fitted.*member, kLeast));
   }
   values = tune::fit_positive(values, [&](const std::vector<double>& tried) {
     cost::Coefficients changed = all;
-    Coefficients& in_changed = [&]() -> Coefficients& {
-      if constexpr (std::is_same_v<Coefficients, Tiled>) {
-        return changed.tiled_attention[kernel];
-      } else {
-        return changed.gathered_attention[kernel];
-      }
-    }();
-    in_changed = fitted;
+    Coefficients& in_changed = of_templates<Coefficients>(changed)[kernel];
     for (std::size_t i = 0; i < tried.size(); ++i) {
       in_changed.*named<Coefficients>()[i].member = tried[i];
     }
@@ -347,20 +366,20 @@ void SelectionReplay::fit(cost::Coefficients& all, Coefficients& fitted, const s
 
 cost::Coefficients SelectionReplay::fitted(const cost::Coefficients& start,
                                            const std::string& family_held_out) const {
-  std::map<std::string, bool> kernels;  // and whether by rows
+  std::map<std::string, const contract::TemplateContract*> kernels;
   for (const Case& one : cases_) {
     for (const Observed& candidate : one.candidates) {
-      kernels.emplace(candidate.candidate->kernel, candidate.is_by_rows());
+      kernels.emplace(candidate.candidate->kernel, candidate.problem.contract);
     }
   }
   cost::Coefficients fitted = start;
-  for (const auto& [kernel, by_rows] : kernels) {
-    if (by_rows) {
-      auto& of = fitted.gathered_attention;
-      fit(fitted, of.try_emplace(kernel, of.at("")).first->second, kernel, family_held_out);
+  for (const auto& [kernel, contract] : kernels) {
+    if (contract->takes_mask_array("window_col")) {
+      fit<Staged>(fitted, kernel, family_held_out);
+    } else if (contract->takes_mask_array("key_col")) {
+      fit<Gathered>(fitted, kernel, family_held_out);
     } else {
-      auto& of = fitted.tiled_attention;
-      fit(fitted, of.try_emplace(kernel, of.at("")).first->second, kernel, family_held_out);
+      fit<Tiled>(fitted, kernel, family_held_out);
     }
   }
   return fitted;
@@ -435,9 +454,10 @@ json SelectionReplay::summary(const cost::Coefficients& coefficients) const {
 }
 
 json attention_coefficients(const cost::Coefficients& coefficients) {
-  json result = {{"tiles", json::object()}, {"rows", json::object()}};
+  json result = {{"tiles", json::object()}, {"rows", json::object()}, {"windows", json::object()}};
   write(result["tiles"], coefficients.tiled_attention);
   write(result["rows"], coefficients.gathered_attention);
+  write(result["windows"], coefficients.staged_attention);
   return result;
 }
 
@@ -445,6 +465,7 @@ cost::Coefficients with_attention_coefficients(const json& written) {
   cost::Coefficients coefficients;
   read(written.at("tiles"), coefficients.tiled_attention);
   read(written.at("rows"), coefficients.gathered_attention);
+  read(written.at("windows"), coefficients.staged_attention);
   return coefficients;
 }
 

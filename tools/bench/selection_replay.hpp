@@ -75,7 +75,10 @@ class SelectionReplay {
     cost::Problem problem;
     cost::AttentionWork work;
 
-    bool is_by_rows() const { return work.tiles == nullptr; }
+    bool is_by_rows() const {
+      return problem.contract->takes_mask_array("key_col") ||
+             problem.contract->takes_mask_array("window_col");
+    }
     double measured_us() const { return *candidate->measured_us; }
     double predicted_us(const cost::Model& model) const;
     double log_error(const cost::Model& model) const;
@@ -93,7 +96,7 @@ class SelectionReplay {
   std::vector<const Observed*> of_kernel(const std::string& kernel,
                                          const std::string& family_held_out) const;
   template <typename Coefficients>
-  void fit(cost::Coefficients& all, Coefficients& fitted, const std::string& kernel,
+  void fit(cost::Coefficients& all, const std::string& kernel,
            const std::string& family_held_out) const;
 
   base::DeviceProfile device_;
