@@ -32,29 +32,24 @@ struct StagedRows {
     return (row * 128 + row % 8 * 16 ^ chunk % 8 * 16) + chunk / 8 * kPanelBytes;
   }
 
-  // Starts to copy rows from `first` on by a CTA of `Threads` threads. In place of those from `end`
-  // on the one before it comes again. Few registers: accumulators take them all.
+  // Starts to copy rows from `first` on by a CTA of `Threads` threads, eight rows or a multiple at
+  // a time; some threads may be left over. In place of rows from `end` on the one before it comes
+  // again. Few registers: accumulators take them all.
   template <int Threads, typename T>
   __device__ __forceinline__ static void copy_async(unsigned shared, const T* rows, unsigned pitch,
                                                     int first, int end) {
-    constexpr int kRowsAtOnce = Threads / kCopied;
-    const auto* bytes = reinterpret_cast<const unsigned char*>(rows);
-    if constexpr (Threads % kCopied == 0 && kRowsAtOnce % 8 == 0 && kCopied == kChunks) {
-      const int lane_row = threadIdx.x / kCopied, chunk = threadIdx.x % kCopied;
-      shared += offset(lane_row, chunk);
-      bytes += chunk * 16;
+    constexpr int kRowsAtOnce = Threads / kCopied / 8 * 8;
+    static_assert(kRowsAtOnce > 0);
+    const int lane_row = threadIdx.x / kCopied, chunk = threadIdx.x % kCopied;
+    if (Threads > kRowsAtOnce * kCopied && lane_row >= kRowsAtOnce)
+      return;
+    const auto* bytes = reinterpret_cast<const unsigned char*>(rows) + min(chunk, kChunks - 1) * 16;
+    shared += offset(lane_row, chunk);
 #pragma unroll
-      for (int row = 0; row < Rows; row += kRowsAtOnce) {
-        if (row + kRowsAtOnce <= Rows || lane_row + row < Rows)
-          cp_async_16(shared + row * 128, source(bytes, pitch, first + lane_row + row, end));
-      }
-    } else {
-#pragma unroll 1
-      for (int i = threadIdx.x; i < Rows * kCopied; i += Threads) {
-        const int row = i / kCopied, chunk = i % kCopied;
-        cp_async_16(shared + offset(row, chunk),
-                    source(bytes, pitch, first + row, end) + min(chunk, kChunks - 1) * 16,
-                    chunk < kChunks ? 16 : 0);
+    for (int row = 0; row < Rows; row += kRowsAtOnce) {
+      if (row + kRowsAtOnce <= Rows || lane_row + row < Rows) {
+        cp_async_16(shared + row * 128, source(bytes, pitch, first + lane_row + row, end),
+                    kCopied == kChunks || chunk < kChunks ? 16 : 0);
       }
     }
   }
