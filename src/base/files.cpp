@@ -91,6 +91,21 @@ std::optional<std::string> read_file_if_exists(const std::filesystem::path& path
 }
 
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
+  std::error_code unknown;
+  const std::filesystem::file_status status = std::filesystem::status(path_, unknown);
+  if (std::filesystem::is_other(status)) {
+    file_ = open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+    if (file_ < 0) {
+      throw_errno("write", path_, errno);
+    }
+    return;
+  }
+  if (std::filesystem::is_directory(status)) {
+    throw_errno("write", path_, EISDIR);
+  }
+  if (std::filesystem::is_regular_file(status)) {
+    path_ = std::filesystem::canonical(path_);  // what a link leads to
+  }
   // A random name: processes on several machines may write to one folder.
   std::random_device random;
   do {
@@ -106,6 +121,8 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
 AtomicFile::~AtomicFile() {
   if (file_ >= 0) {
     close(file_);
+  }
+  if (file_ >= 0 && !temporary_.empty()) {
     unlink(temporary_.c_str());
   }
 }
@@ -125,7 +142,8 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
 }
 
 void AtomicFile::commit() {
-  if (fsync(file_) != 0 || rename(temporary_.c_str(), path_.c_str()) != 0) {
+  if (!temporary_.empty() &&
+      (fsync(file_) != 0 || rename(temporary_.c_str(), path_.c_str()) != 0)) {
     throw_errno("write", path_, errno);
   }
   close(std::exchange(file_, -1));

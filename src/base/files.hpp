@@ -20,6 +20,7 @@ std::optional<std::string> read_file_if_exists(const std::filesystem::path& path
 
 // A file that appears, or replaces the old one, whole: written under another name in the same
 // folder, flushed to the disk, then renamed by commit(). Without commit() nothing is left of it.
+// What a link leads to is replaced, not the link; devices and pipes are written to as they are.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);
@@ -33,7 +34,7 @@ class AtomicFile {
 
  private:
   std::filesystem::path path_;
-  std::filesystem::path temporary_;
+  std::filesystem::path temporary_;  // empty: path_ is no regular file
   int file_ = -1;
 };
 

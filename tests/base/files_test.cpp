@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include <doctest/doctest.h>
@@ -75,6 +76,32 @@ TEST_CASE("what cannot be read says why") {
   CHECK_THROWS_AS(read_file_if_exists("/", 9), GraphError);
   write_file_atomically(folder / "a", "text");
   CHECK(read_file_if_exists(folder / "a/b", 9) == std::nullopt);
+}
+
+TEST_CASE("links, devices and pipes stay what they are") {
+  const Folder folder;
+  write_file_atomically(folder / "a", "old");
+  fs::create_symlink("a", folder / "link");
+  write_file_atomically(folder / "link", "new");
+  CHECK(fs::is_symlink(folder / "link"));
+  CHECK(read_file(folder / "a", 9) == "new");
+
+  fs::create_symlink("/dev/null", folder / "null");
+  write_file_atomically(folder / "null", "text");
+  CHECK(fs::is_symlink(folder / "null"));
+  CHECK(fs::is_character_file("/dev/null"));
+
+  REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  std::string read;
+  std::thread reader([&] { read = read_file(folder / "pipe", 9); });
+  write_file_atomically(folder / "pipe", "text");
+  reader.join();
+  CHECK(read == "text");
+  CHECK(fs::is_fifo(folder / "pipe"));
+
+  CHECK_THROWS_WITH_AS(write_file_atomically(folder / ".", "text"),
+                       doctest::Contains("Is a directory"), GraphError);
+  CHECK(folder.file_count() == 4);
 }
 
 TEST_CASE("a file appears on commit, and replaces the old one") {
