@@ -36,6 +36,9 @@ TEST_CASE("graph files: a graph comes back, with its data where it has any") {
   const Graph plain = attention(causal());
   plain.save(folder / "plain.json");
   CHECK(Graph::load(folder / "plain.json").canonical_digest() == plain.canonical_digest());
+  plain.save(folder / "plain.json", folder / "none.safetensors");
+  CHECK(Graph::load(folder / "plain.json", folder / "none.safetensors").canonical_digest() ==
+        plain.canonical_digest());
 
   const Graph masked = attention(key_5());
   masked.save(folder / "masked.json", folder / "masked.safetensors");
