@@ -138,8 +138,10 @@ class WritingOut {
     const bool fits = ready_made.takes_any_number() ? arguments.size() >= ready_made.least()
                                                     : arguments.size() == ready_made.least();
     if (!fits) {
-      fail(begin, fmt::format("{}({}) has {} arguments", ready_made.name, ready_made.parameters,
-                              arguments.size()));
+      fail(begin,
+           fmt::format("{}({}) takes {}{} arguments, has {}", ready_made.name,
+                       ready_made.parameters, ready_made.takes_any_number() ? "at least " : "",
+                       ready_made.least(), arguments.size()));
     }
     const Mask mask = ready_made.make(arguments);
     const Expr& expression = std::get<Expr>(mask.node().form);

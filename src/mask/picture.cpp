@@ -18,6 +18,8 @@ enum PairClass : std::uint8_t { FullTile, SeenInPart, HiddenInPart, EmptyTile };
 
 constexpr std::array kColours = {kFullTile, kSeenInPart, kHiddenInPart, kEmptyTile};
 
+constexpr std::int64_t kMaxPixels = 1 << 24;
+
 // How many pairs of each class a pixel stands for.
 using Counts = std::array<std::int64_t, kColours.size()>;
 
@@ -43,7 +45,7 @@ class Drawing {
         cell_(cell),
         width_(ceil_div(extent.kv_len)),
         height_(ceil_div(extent.q_len)),
-        counts_(static_cast<std::size_t>(width_ * height_)) {}
+        counts_(static_cast<std::size_t>(checked_pixels())) {}
 
   // The existing pairs of a tile, by the class that `class_of(row, column)` gives.
   template <typename ClassOf>
@@ -70,6 +72,17 @@ class Drawing {
 
  private:
   std::int64_t ceil_div(std::int64_t length) const { return (length + cell_ - 1) / cell_; }
+
+  std::int64_t checked_pixels() const {
+    if (width_ > kMaxPixels / height_) {
+      throw GraphError(
+          fmt::format("mask: a picture of {} x {} pixels, of {} x {} pairs each, has more than {}, "
+                      "the limit; a "
+                      "larger cell makes fewer",
+                      width_, height_, cell_, cell_, kMaxPixels));
+    }
+    return width_ * height_;
+  }
 
   Extent extent_;
   std::int64_t cell_, width_, height_;

@@ -14,7 +14,8 @@ inline constexpr base::Rgb kHiddenInPart = {250, 228, 210};  // hidden, in a par
 inline constexpr base::Rgb kEmptyTile = {245, 246, 248};     // hidden, in an empty tile
 
 // One plane of a layout, b * mask_heads + h, with queries downwards and keys to the right. `cell` x
-// `cell` pairs are a pixel; a power of two. Throws GraphError for a cell or plane that is none.
+// `cell` pairs are a pixel; a power of two. Throws GraphError for a cell or plane that is none,
+// and for more than 2^24 pixels.
 base::Image draw(const MaskLayout& layout, std::int64_t plane, std::int64_t cell);
 
 // The least cell for which no side of the picture has more pixels.

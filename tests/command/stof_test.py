@@ -310,7 +310,7 @@ class Mask(Command):
         self.assert_fails(1, "--length", "mask", "causal")
         self.assert_fails(1, "column 8", "mask", "k_pos <", "--length", 8)
         self.assert_fails(1, "frob is not defined", "mask", "frob", "--length", 8)
-        self.assert_fails(1, "strided(stride) has 0 arguments", "mask", "strided", "--length", 8)
+        self.assert_fails(1, "strided(stride) takes 1 arguments, has 0", "mask", "strided", "--length", 8)
         self.assert_fails(1, "cannot open none.npy", "mask", "none.npy")
         self.assert_fails(1, "q_len -8 is not in 1 to", "mask", "causal", "--length", -8)
         self.assert_fails(1, "no power of two", "mask", "causal", "--length", 8, "--png", "m.png", "--cell", 3)

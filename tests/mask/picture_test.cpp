@@ -49,6 +49,12 @@ TEST_CASE("picture: planes of heads differ") {
   CHECK(test::error_of([&] { draw(layout, 2, 64); }) == "mask: plane 2 is not in 0 to 1");
   CHECK(test::error_of([&] { draw(layout, 0, 3); }) ==
         "mask: a cell of 3 pairs is no power of two");
+  MaskLayout large = layout;
+  large.extent.q_len = large.extent.kv_len = 100000;
+  CHECK(
+      test::error_of([&] { draw(large, 0, 1); }) ==
+      "mask: a picture of 100000 x 100000 pixels, of 1 x 1 pairs each, has more than 16777216, the "
+      "limit; a larger cell makes fewer");
 }
 
 TEST_CASE("picture: the cell that keeps a picture small") {
