@@ -47,6 +47,19 @@ std::optional<double> attribute_value(const Ir& ir, const graph::Operator& op,
   return number != nullptr ? std::optional(*number) : std::nullopt;
 }
 
+}  // namespace
+
+std::vector<std::string> pattern_attributes(OpKind kind) {
+  std::vector<std::string> names;
+  for (const graph::AttributeInfo& attribute : graph::op_info(kind).attributes) {
+    names.emplace_back(kind == OpKind::Rotary && attribute.name == "style" ? "interleaved"
+                                                                           : attribute.name);
+  }
+  return names;
+}
+
+namespace {
+
 // Binds the steps of one pattern to operators, one step at a time; copied where there is a choice.
 class Matcher {
  public:

@@ -36,6 +36,10 @@ struct Match {
   std::map<std::string, std::string> alternatives;  // operators that stand in the place of others
 };
 
+// What patterns may ask of an operator: its attributes, and of rotary whether it is "interleaved"
+// for its style.
+std::vector<std::string> pattern_attributes(graph::OpKind kind);
+
 // Whether the port is the second factor of a product that lies as [n, k] in the graph and is [k, n]
 // to the template, which has asked how it lies: "matmul(x, w; transpose_b: bool)".
 bool is_turned(const contract::TemplateContract& contract, const Match& match,

@@ -68,12 +68,14 @@ class UseMaker {
       hooked.push_back(
           broadcast(viewed(value, ir, placement), placement.extents(group.chain.result())));
     }
+    const bool is_single = contract_.pattern.size() == 1;
     if (match_.operators.empty()) {
-      views.at("x") = broadcast(views.at("x"), views.at("y").extents);
+      View& from = views.at(input(0));
+      from = broadcast(from, views.at(output()).extents);
       copy_views(views, hooked);
-    } else if (anchor.kind == OpKind::MatMul && contract_.pattern.size() == 1) {
+    } else if (anchor.kind == OpKind::MatMul && is_single) {
       matmul_views(anchor, views, hooked);
-    } else if (anchor.kind >= OpKind::ReduceSum && anchor.kind <= OpKind::ReduceMax) {
+    } else if (anchor.kind >= OpKind::ReduceSum && anchor.kind <= OpKind::ReduceMax && is_single) {
       reduce_views(anchor, views, hooked);
     } else {
       for (auto& [name, view] : views) {
@@ -92,13 +94,17 @@ class UseMaker {
   }
 
   void fill_copy(const View& from, const View& to) {
-    std::map<std::string, View> views = {{"x", from}, {"y", to}};
+    std::map<std::string, View> views = {{input(0), from}, {output(), to}};
     std::vector<View> hooked;
     copy_views(views, hooked);
     use_.ports = std::move(views);
   }
 
  private:
+  // Ports of the pattern's first step.
+  const std::string& input(std::size_t i) const { return contract_.pattern.front().inputs.at(i); }
+  const std::string& output() const { return contract_.pattern.front().outputs.front(); }
+
   static View viewed(int value, const graph::Ir& ir, const Placement& placement) {
     auto view = placement.view(value);
     if (!view) {
@@ -113,9 +119,9 @@ class UseMaker {
   std::map<std::string, View> port_views(const Group& group, const graph::Ir& ir,
                                          const Readers& readers, const Placement& placement) const {
     std::map<std::string, View> views;
-    if (match_.operators.empty()) {  // a copy: the contract is of the form "y = copy(x)"
-      views.emplace("x", viewed(group.chain.value, ir, placement));
-      views.emplace("y", placement.root(group.chain.result()));
+    if (match_.operators.empty()) {  // a copy
+      views.emplace(input(0), viewed(group.chain.value, ir, placement));
+      views.emplace(output(), placement.root(group.chain.result()));
       return views;
     }
     const auto hook = contract_.hooks.find("epilogue");
@@ -151,8 +157,8 @@ class UseMaker {
            });
   }
 
-  static void copy_views(std::map<std::string, View>& views, std::vector<View>& hooked) {
-    std::vector<View> all = {views.at("x"), views.at("y")};
+  void copy_views(std::map<std::string, View>& views, std::vector<View>& hooked) const {
+    std::vector<View> all = {views.at(input(0)), views.at(output())};
     all.insert(all.end(), hooked.begin(), hooked.end());
     std::vector<int> sizes = all.front().rank() == 0 ? std::vector<int>() : joinable_axes(all);
     if (sizes.size() > kCopyAxes) {
@@ -165,11 +171,11 @@ class UseMaker {
     join_hooked(hooked, sizes);
   }
 
-  static void matmul_views(const graph::Operator& op, std::map<std::string, View>& views,
-                           std::vector<View>& hooked) {
-    View& x = views.at("x");
-    View& w = views.at("w");
-    View& y = views.at("y");
+  void matmul_views(const graph::Operator& op, std::map<std::string, View>& views,
+                    std::vector<View>& hooked) const {
+    View& x = views.at(input(0));
+    View& w = views.at(input(1));
+    View& y = views.at(output());
     x = graph::attribute<bool>(op, "transpose_a") ? swap_last_axes(x) : x;
     w = graph::attribute<bool>(op, "transpose_b") ? swap_last_axes(w) : w;
     const auto spread = [&](View view) {
@@ -216,15 +222,15 @@ class UseMaker {
     }
   }
 
-  static void reduce_views(const graph::Operator& op, std::map<std::string, View>& views,
-                           std::vector<View>& hooked) {
-    View& x = views.at("x");
-    View& y = views.at("y");
+  void reduce_views(const graph::Operator& op, std::map<std::string, View>& views,
+                    std::vector<View>& hooked) const {
+    View& x = views.at(input(0));
+    View& y = views.at(output());
     const auto axis = static_cast<int>(graph::attribute<std::int64_t>(op, "axis"));
     const int inner = x.rank() - axis - 1;
-    x = joined("x", x, std::array{axis, 1, inner});
+    x = joined(input(0), x, std::array{axis, 1, inner});
     const std::array sizes = {y.rank() - inner, inner};
-    y = joined("y", y, sizes);
+    y = joined(output(), y, sizes);
     join_hooked(hooked, sizes);
   }
 

@@ -198,6 +198,47 @@ TEST_CASE("a pattern that does not fit leaves its operators to other templates")
   CHECK(kernels(with_work(3000), DType::Float16, shape, shape) == shipped);  // it is slower
 }
 
+TEST_CASE("ports have the names that their author likes, and patterns may begin with a reduction") {
+  const auto kernels = [](const std::string& ports, const std::string& pattern,
+                          const std::string& arguments, const Graph& graph) {
+    auto texts = render::TemplateStore::open({}).texts();
+    texts["mine/mine.jinja"] = fmt::format(R"contract({{#
+{{ "contract": 1, "name": "mine", "version": 1, "summary": "what costs nothing",
+  "ports": {{ {} }}, "pattern": [ {} ], "dtypes": {{"T": ["float16"]}}, "accumulate": "float32",
+  "resources": {{ "threads": "256", "shared_bytes": "0", "registers": "32" }},
+  "launch": {{ "grid": ["1"], "block": ["256"], "arguments": [ {} ] }},
+  "deterministic": true, "tests": [{{}}] }}
+#}})contract",
+                                           ports, pattern, arguments);
+    return fusion::lower(graph::normalise_but_attention(graph.ir()), fusion::read_templates(texts),
+                         base::shipped_profile("h200"))
+        .program.kernels;
+  };
+  const std::vector<std::string> mine = {"mine"};
+
+  Graph product("product");
+  product.output("y", product.matmul(product.input("x", {64, 32}, DType::Float16),
+                                     product.input("w", {32, 48}, DType::Float16)));
+  CHECK(kernels(R"("a": {"shape": ["batch", "m", "k"], "dtype": "T"},
+                   "b": {"shape": ["batch", "k", "n"], "dtype": "T"},
+                   "c": {"shape": ["batch", "m", "n"], "dtype": "T"})",
+                R"("c = matmul(a, b; transpose_b: bool)")", R"("a", "b", "c")", product) == mine);
+
+  Graph largest("largest");
+  largest.output("y", largest.reduce_max(largest.input("x", {64, 32, 8}, DType::Float16), 1));
+  CHECK(kernels(R"("src": {"shape": ["outer", "axis", "inner"], "dtype": "T"},
+                   "dst": {"shape": ["outer", "inner"], "dtype": "T"})",
+                R"("dst = reduce_max(src)")", R"("src", "dst")", largest) == mine);
+
+  Graph shifted("shifted");
+  const auto x = shifted.input("x", {4, 64, 32}, DType::Float16);
+  shifted.output("y", shifted.exp(shifted.subtract(x, shifted.reduce_max(x, -1, true))));
+  CHECK(kernels(R"("src": {"shape": ["rows", "hidden"], "dtype": "T"}, "dst": {"like": "src"})",
+                R"("top = reduce_max(src; axis = -1, keep_axis = 1)", "rest = subtract(src, top)",
+                   "dst = exp(rest)")",
+                R"("src", "dst")", shifted) == mine);
+}
+
 TEST_CASE("a chain ends where it would read too many tensors for the registers") {
   Graph graph("chain");
   Tensor y = graph.input("x", {64, 768}, DType::Float16);
