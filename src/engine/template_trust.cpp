@@ -108,7 +108,6 @@ ForeignTemplate judged(const TrustTools& tools, const std::string& file) {
 TrustedTemplates trusted_templates(const TrustTools& tools) {
   const render::TemplateStore& store = tools.renderer->store();
   std::map<std::string, std::string> texts = store.texts();
-  fusion::read_templates(texts);  // throws where two have one name, say, whoever is trusted
   TrustedTemplates trusted{.library = {}, .foreign = {}, .digest = store.digest()};
   for (const std::string& file : foreign_templates(store)) {
     trusted.foreign.push_back(judged(tools, file));

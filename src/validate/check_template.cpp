@@ -140,6 +140,30 @@ std::map<std::string, std::string> shipped_and(const render::TemplateStore& stor
   return texts;
 }
 
+// Operators and attributes that there are. Throws GraphError for others.
+void check_pattern(const contract::TemplateContract& contract) {
+  for (const contract::PatternStep& step : contract.pattern) {
+    std::vector<std::string> names = step.alternatives;
+    names.insert(names.begin(), step.op);
+    for (const std::string& name : names) {
+      const auto kind = graph::op_kind_from_name(name);
+      if (!kind && name != kCopy) {
+        throw GraphError(fmt::format("pattern: there is no operator '{}'", name));
+      }
+      for (const contract::PatternAttribute& attribute : step.attributes) {
+        const std::vector<std::string> known =
+            kind ? fusion::pattern_attributes(*kind) : std::vector<std::string>();
+        if (std::ranges::find(known, attribute.name) == known.end()) {
+          throw GraphError(
+              fmt::format("pattern: {} has no attribute '{}', {}", name, attribute.name,
+                          known.empty() ? std::string("it has none")
+                                        : fmt::format("it has {}", fmt::join(known, ", "))));
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 
 const Rung* TemplateCheck::find(std::string_view name) const {
@@ -177,15 +201,8 @@ TemplateCheck check_template(const CheckTools& tools, const std::string& file) {
       throw GraphError(fmt::format("there is no template '{}'", file));
     }
     contract = contract::parse_contract(file, text->text);
-    for (const contract::PatternStep& step : contract.pattern) {
-      std::vector<std::string> names = step.alternatives;
-      names.insert(names.begin(), step.op);
-      for (const std::string& name : names) {
-        if (!graph::op_kind_from_name(name) && name != kCopy) {
-          throw GraphError(fmt::format("pattern: there is no operator '{}'", name));
-        }
-      }
-    }
+    fusion::read_templates(shipped_and(renderer.store(), file));  // its name is its own, say
+    check_pattern(contract);
     if (contract.tests.empty()) {
       throw GraphError("\"tests\" names no dims to try");
     }

@@ -80,6 +80,14 @@ TEST_CASE("trust: a block that no SM takes is in quarantine") {
                                   "launch.block has 128") != std::string::npos);
 }
 
+TEST_CASE("trust: one with the name of a shipped template is in quarantine") {
+  TrustScene scene(unit_rows_template("\"name\": \"unit_rows\"", "\"name\": \"rms_norm\""));
+  const Engine engine = scene.engine(for_hopper());
+  REQUIRE(scene.quarantined.size() == 1);
+  CHECK(scene.quarantined[0].find("the name 'rms_norm' is taken by") != std::string::npos);
+  CHECK_NOTHROW(engine.build(unit_rows_graph()));
+}
+
 TEST_CASE("trust: without a GPU nothing becomes validated") {
   TrustScene scene(unit_rows_template());
   scene.engine(with_trust(Trust::Validated));

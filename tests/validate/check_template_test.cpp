@@ -1,13 +1,17 @@
 #include "validate/check_template.hpp"
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include "base/files.hpp"
 #include "compile/nvrtc_compiler.hpp"
+#include "fusion/match.hpp"
 #include "fusion/template_library.hpp"
+#include "graph/op_info.hpp"
 #include "validate/template_cases.hpp"
 
 namespace stof::validate {
@@ -76,6 +80,10 @@ TEST_CASE("check_template: the first rung that fails is the last, and says why")
   std::string misspelt = doubles(kBody);
   misspelt.replace(misspelt.find("= add("), 6, "= addd(");
   CHECK(check(misspelt).rungs.back().detail == "pattern: there is no operator 'addd'");
+  std::string attribute = doubles(kBody);
+  attribute.replace(attribute.find("add(x, x)"), 9, "reduce_max(x; axes = -1)");
+  CHECK(check(attribute).rungs.back().detail ==
+        "pattern: reduce_max has no attribute 'axes', it has axis, keep_axis");
   CHECK(check(misspelt).rungs.size() == 1);
 
   const TemplateCheck no_render = check(doubles("{{ dim.rows }}"));  // is passed, not baked
@@ -106,6 +114,26 @@ TEST_CASE("check_template: what could not be launched") {
   CHECK(fault("dim.rows", "0", "other")
             .starts_with(
                 "doubles.jinja:1:1: the rendered source has no entry 'doubles', which is written"));
+}
+
+TEST_CASE("check_template: the document names every operator of patterns, with its attributes") {
+  const std::string document =
+      base::read_file(std::filesystem::path(STOF_SOURCE_DIR) / "templates/README.md", 1 << 20);
+  const std::size_t begin = document.find("## Operators of patterns");
+  const std::string operators = document.substr(begin, document.find("\n## ", begin) - begin);
+  for (const graph::OpInfo& op : graph::all_ops()) {
+    if (op.op_class == graph::OpClass::View || op.is_composite || op.is_variadic ||
+        op.kind == graph::OpKind::Score || op.kind == graph::OpKind::Mask) {
+      continue;
+    }
+    CHECK_MESSAGE(operators.find(op.name) != std::string::npos, op.name);
+    for (const std::string& attribute : fusion::pattern_attributes(op.kind)) {
+      const bool is_of_primitives =
+          op.kind == graph::OpKind::MatMul && (attribute == "group" || attribute == "dtype");
+      CHECK_MESSAGE((is_of_primitives || operators.find(attribute) != std::string::npos), op.name,
+                    " ", attribute);
+    }
+  }
 }
 
 TEST_CASE("check_template: targets that the constraints refuse are left out") {
