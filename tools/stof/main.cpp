@@ -4,8 +4,10 @@
 #include <cstring>
 #include <exception>
 #include <iostream>
+#include <new>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "command.hpp"
@@ -71,6 +73,10 @@ int run(CLI::App& stof, int argc, char** argv) {
     return report(Bug, error.what());
   } catch (const stof::Error& error) {
     return report(BadInput, error.what());
+  } catch (const std::system_error& error) {  // of what is printed
+    return report(BadInput, error.what());
+  } catch (const std::bad_alloc&) {
+    return report(BadMachine, "there is not enough memory");
   } catch (const std::exception& error) {
     return report(Bug, error.what());
   }
