@@ -44,7 +44,7 @@ void build(const char* run, stof::EngineOptions options) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   stof::EngineOptions options = {.backend = stof::Backend::Gpu,
                                  .cache_dir = argc > 1 ? argv[1] : "cache"};
   if (!has_gpu()) {
@@ -57,4 +57,7 @@ int main(int argc, char** argv) {
   // What is shipped needs no compiler: what it lacks is an error, not a wait.
   options.jit = stof::JitMode::Off;
   build("without a compiler", options);
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "example: %s\n", error.what());
+  return 1;
 }

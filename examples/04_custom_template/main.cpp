@@ -1,13 +1,14 @@
 // A fusion of one's own: templates/norm/unit_rows.jinja fuses the four operators that make the rows
 // of a matrix unit vectors. The engine finds it in a folder; nothing else is needed.
 //
-//   example [TEMPLATES]    the folder of templates, "templates" by default
+//   example [TEMPLATES]    the folder of templates, by default the one beside this file
 //
 // On a machine without a GPU this plans for an H200, and compares predicted times.
 #include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <random>
 #include <vector>
@@ -81,13 +82,16 @@ void build(const char* name, const stof::EngineOptions& options) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   stof::EngineOptions options = {.backend = stof::Backend::Gpu};
   if (stof::Engine({.backend = stof::Backend::Auto}).backend() == stof::Backend::Reference) {
     options.target = "sm_90a";
     options.device_profile = "h200";
   }
   build("as it comes", options);
-  options.template_dirs = {argc > 1 ? argv[1] : "templates"};
+  options.template_dirs = {argc > 1 ? argv[1] : TEMPLATES};
   build("with a template of one's own", options);
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "example: %s\n", error.what());
+  return 1;
 }
