@@ -250,7 +250,9 @@ class PlanAndCompile(Command):
         self.assertFalse((self.folder / "none.svg").exists())
 
         (self.folder / "file").write_text("")
-        self.assert_fails(1, "file does not keep what was compiled", *compile, "--cache-dir", "file")
+        unkept = "file is not a folder; nothing that is compiled would be kept"
+        self.assert_fails(1, unkept, *compile, "--cache-dir", "file")
+        self.assert_fails(1, unkept, "compile", "none.json", "--target", "sm_80", "--cache-dir", "file")  # before anything
         self.assert_fails(1, "--target is empty", "compile", graph, "--target", "")
 
         self.assertEqual(self.text("cache", "path"), f"{self.cache}\n")

@@ -1,8 +1,10 @@
 // stof plan and stof compile: what runs, and the kernels of it in the cache.
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "base/files.hpp"
+#include "cache/cache.hpp"
 #include "command.hpp"
 #include "engine/explain.hpp"
 #include "engine/plan_picture.hpp"
@@ -75,6 +77,16 @@ void build(const EngineOptions& engine, const Graph& graph, const DimOptions& di
 }
 
 // A cache that cannot be written is no error of an engine, which keeps its kernels in memory.
+void check_directory(const std::filesystem::path& directory) {
+  cache::CacheOptions options;
+  options.directory = directory;
+  options.on_warning = [](const std::string& text) {
+    throw GraphError(text + "; nothing that is compiled would be kept");
+  };
+  const cache::Cache cache(std::move(options));
+}
+
+// The same once more: the disk may be full.
 void check_cache(EngineOptions engine, const Graph& graph, const DimOptions& dims) {
   engine.jit = JitMode::Off;
   engine.on_event = {};
@@ -88,6 +100,7 @@ void check_cache(EngineOptions engine, const Graph& graph, const DimOptions& dim
 }
 
 void compile(const CompileOptions& options) {
+  check_directory(options.engine.cache.path());
   const Graph graph = options.graph.read();
   for (const std::string& target : options.targets) {
     if (target.empty()) {
