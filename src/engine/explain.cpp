@@ -154,7 +154,7 @@ std::string explain_text(const PlanDescription& description) {
     const char* word = "predicted";
     for (const std::string& option : launch.options) {
       text += fmt::format("  {} {}\n", word, option);
-      word = "instead of";
+      word = "not chosen:";
     }
   }
   return text;

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <iterator>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <tuple>
 
@@ -219,6 +221,12 @@ bool leaves_no_registers(const KernelConfig& config) {
          (blocks->second > 2 || config.at("tile_q") > 64 || config.at("tile_k") > 64);
 }
 
+bool holds(std::span<const Option> options, const std::string& kernel, const KernelConfig& config) {
+  return std::any_of(options.begin(), options.end(), [&](const Option& option) {
+    return option.kernel == kernel && option.config == config;
+  });
+}
+
 }  // namespace
 
 std::string Option::text() const {
@@ -275,8 +283,10 @@ const Choice* Chooser::choose(const std::vector<Use>& uses, const Chain& chain, 
     const Use& use = uses[choice.use];
     choice.long_tiles = long_tiles(use.kernel->contract, use.scope, choice.config, *mask);
   }
-  for (auto& [use, option] : all) {
-    choice.options.push_back(std::move(option));
+  for (auto& [use, option] : all) {  // operands that may change places give a use each
+    if (!holds(choice.options, option.kernel, option.config)) {
+      choice.options.push_back(std::move(option));
+    }
   }
   if (lists_all_) {
     list_all(choice, uses, epilogue, mask);
@@ -322,7 +332,7 @@ Choice Chooser::forced(const Setting& setting, const Choice& choice, const std::
 void Chooser::list_all(Choice& choice, const std::vector<Use>& uses, const cost::Epilogue& epilogue,
                        const AttentionMask* mask) {
   std::vector<Option>& listed = choice.options;
-  const std::size_t known = listed.size();  // those behind it are distinct anyway
+  const std::size_t known = listed.size();  // those behind it are distinct, of one use
   for (const Use& use : uses) {
     const contract::TemplateContract& contract = use.kernel->contract;
     const cost::Problem problem =
@@ -332,12 +342,11 @@ void Chooser::list_all(Choice& choice, const std::vector<Use>& uses, const cost:
     std::stable_sort(configs.begin(), configs.end(), [&](const auto& a, const auto& b) {
       return distance(contract, a) < distance(contract, b);
     });
+    const bool is_first = std::none_of(
+        uses.data(), &use, [&](const Use& other) { return other.kernel == use.kernel; });
     for (const KernelConfig& config : configs) {
-      const auto end = listed.begin() + static_cast<std::ptrdiff_t>(known);
-      const bool is_listed = std::any_of(listed.begin(), end, [&](const Option& option) {
-        return option.kernel == contract.name && option.config == config;
-      });
-      if (!is_listed) {
+      const std::span<const Option> others(listed.data(), is_first ? known : listed.size());
+      if (!holds(others, contract.name, config)) {
         listed.push_back(
             {.kernel = contract.name, .config = config, .time = predict(problem, config, mask)});
       }

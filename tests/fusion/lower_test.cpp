@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -237,6 +239,28 @@ TEST_CASE("ports have the names that their author likes, and patterns may begin 
                 R"("top = reduce_max(src; axis = -1, keep_axis = 1)", "rest = subtract(src, top)",
                    "dst = exp(rest)")",
                 R"("src", "dst")", shifted) == mine);
+}
+
+TEST_CASE("each way to run a launch is listed once") {
+  Graph graph("norm");
+  const Shape shape = {4096, 1024};
+  const auto x = graph.input("x", shape, DType::Float16);
+  const auto w = graph.weight("w", {1024, 1024}, DType::Float16);
+  const auto sum = graph.add(graph.linear(x, w), graph.input("r", shape, DType::Float16));
+  const auto norm = graph.rms_norm(sum, graph.weight("g", {1024}, DType::Float16));
+  graph.output("y", graph.multiply(norm, graph.add(sum, graph.input("s", shape, DType::Float16))));
+  const graph::Ir ir = graph::normalise_but_attention(graph.ir());
+  for (const bool lists_all : {false, true}) {
+    const fusion::Lowered result =
+        fusion::lower(ir, testing::shipped_templates(), base::shipped_profile("h200"), {},
+                      {.scheme = {}, .settings = {}, .lists_all = lists_all});
+    for (const std::vector<fusion::Option>& options : result.options) {
+      std::set<std::pair<std::string, kernel::KernelConfig>> ways;
+      for (const fusion::Option& option : options) {
+        CHECK_MESSAGE(ways.emplace(option.kernel, option.config).second, option.text());
+      }
+    }
+  }
 }
 
 TEST_CASE("a chain ends where it would read too many tensors for the registers") {
