@@ -146,6 +146,8 @@ bool is_row_local(OpKind kind) {
     case OpKind::Cast:
     case OpKind::LayerNorm:
     case OpKind::RmsNorm:
+    case OpKind::RowMoments:
+    case OpKind::ApplyMoments:
       return true;
     default:
       return false;

@@ -11,6 +11,18 @@ bool is_elementwise(graph::OpKind kind) {
   return kind >= graph::OpKind::Add && kind <= graph::OpKind::Cast;
 }
 
+namespace {
+
+// Whether a kernel can make it where it is read, at next to no cost, rather than another one before.
+bool is_renewed(const graph::Ir& ir, const Readers& readers, int value) {
+  const int maker = graph::value_at(ir, value).producer;
+  return maker >= 0 &&
+         ir.operators[static_cast<std::size_t>(maker)].kind == graph::OpKind::ApplyMoments &&
+         readers.only(value).has_value();
+}
+
+}  // namespace
+
 bool grow(Chain& chain, const graph::Ir& ir, const Readers& readers,
           const std::vector<bool>& is_free) {
   const std::optional<int> reader = readers.only(chain.result());
@@ -29,7 +41,18 @@ bool grow(Chain& chain, const graph::Ir& ir, const Readers& readers,
       !is_floating(ir.values[static_cast<std::size_t>(chain.result())]->dtype)) {
     return false;
   }
-  chain.statements.push_back({.op = *reader, .operands = op.inputs, .result = op.outputs[0]});
+  std::vector<Statement> beside;
+  for (const int value : op.inputs) {
+    if (const int maker = graph::value_at(ir, value).producer;
+        value != chain.result() && shape(value) == shape(chain.result()) &&
+        is_renewed(ir, readers, value) && is_free[static_cast<std::size_t>(maker)]) {
+      beside.push_back({.op = maker,
+                        .operands = ir.operators[static_cast<std::size_t>(maker)].inputs,
+                        .result = value});
+    }
+  }
+  beside.push_back({.op = *reader, .operands = op.inputs, .result = op.outputs[0]});
+  chain.statements.insert(chain.statements.end(), beside.begin(), beside.end());
   return true;
 }
 

@@ -26,6 +26,7 @@ namespace {
 // few to spare.
 constexpr std::size_t kMostOperands = 16;
 constexpr std::size_t kMostOperandsOfProducts = 4;
+constexpr std::size_t kFreeOperandsOfRows = 2;
 
 }  // namespace
 
@@ -109,12 +110,13 @@ std::optional<Group> GroupFinder::longer(const Group& group,
   });
   const bool is_product = at(group.operators.front()).kind == OpKind::MatMul;
   if (!grow(result.chain, ir_, readers_, is_free) ||
-      other_operands(result.chain).size() >
-          (is_product ? kMostOperandsOfProducts : kMostOperands) ||
+      count_operands(result.chain) > (is_product ? kMostOperandsOfProducts : kMostOperands) ||
       !operands_join(result)) {
     return std::nullopt;
   }
-  result.operators.push_back(result.chain.statements.back().op);
+  for (std::size_t i = group.chain.statements.size(); i < result.chain.statements.size(); ++i) {
+    result.operators.push_back(result.chain.statements[i].op);
+  }
   return reads_its_own(result) ? std::nullopt : std::optional(std::move(result));
 }
 
@@ -136,6 +138,17 @@ std::vector<Group> GroupFinder::groups_of(std::span<const int> operators) const 
     }
   }
   return groups;
+}
+
+// Of a chain, but for a few numbers for each row: they take next to no registers.
+std::size_t GroupFinder::count_operands(const Chain& chain) const {
+  const std::vector<int> others = other_operands(chain);
+  const auto of_rows = static_cast<std::size_t>(
+      std::count_if(others.begin(), others.end(), [&](int value) {
+        const Shape& shape = graph::value_at(ir_, value).shape;
+        return shape.rank() > 0 && shape[-1] == Dim(1);
+      }));
+  return others.size() - std::min(of_rows, kFreeOperandsOfRows);
 }
 
 // The value that an elementwise operator is about: its first operand that has the full shape.

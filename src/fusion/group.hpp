@@ -62,6 +62,7 @@ class GroupFinder {
   // Sets what a chain follows, and takes out the candidates that would have it follow another
   // value.
   static std::optional<Group> split_by_hook(Group& group);
+  std::size_t count_operands(const Chain& chain) const;
   bool operands_join(const Group& group) const;
   // Whether a kernel would read from memory what it writes itself: the result of a pattern as an
   // operand of the chain, or a view of any result.

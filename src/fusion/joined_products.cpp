@@ -14,13 +14,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "fusion/group_planner.hpp"
+#include "fusion/best_scheme.hpp"
 #include "fusion/match.hpp"
-#include "fusion/memory.hpp"
-#include "fusion/prepare.hpp"
-#include "fusion/propose.hpp"
+#include "fusion/rewritten_graph.hpp"
 #include "fusion/view.hpp"
-#include "graph/append.hpp"
 #include "graph/op_info.hpp"
 
 namespace stof::fusion {
@@ -110,10 +107,6 @@ class Finder {
   Readers readers_;
 };
 
-std::string name_of(const Ir& ir, int value) {
-  return graph::value_at(ir, value).name;
-}
-
 // "wq+wk+wv"
 std::string joined_name(const Ir& ir, const Family& family, int Product::*part) {
   constexpr std::size_t kMostNamed = 3;
@@ -140,8 +133,7 @@ JoinedWeight joined_weight(const Ir& ir, const Family& family, int Product::*par
 // Rebuilds a graph with some families joined.
 class Joiner {
  public:
-  Joiner(const Ir& from, const std::vector<Family>& families)
-      : from_(from), ids_(from.values.size(), -1) {
+  Joiner(const Ir& from, const std::vector<Family>& families) : to_(from) {
     for (const Family& family : families) {
       first_.emplace(family.front().op, &family);
       for (const Product& product : family) {
@@ -150,136 +142,64 @@ class Joiner {
     }
   }
 
-  JoinedProducts run() {
-    Ir& to = result_.ir;
-    to.name = from_.name;
-    to.dims = from_.dims;
-    for (std::size_t id = 0; id < from_.values.size(); ++id) {
-      if (from_.values[id]->role != graph::ValueRole::Result) {
-        ids_[id] = graph::append_value(to, *from_.values[id]);
-      }
-    }
-    for (std::size_t op = 0; op < from_.operators.size(); ++op) {
+  JoinedProducts run() && {
+    for (std::size_t op = 0; op < from().operators.size(); ++op) {
       const auto index = static_cast<int>(op);
       if (const auto family = first_.find(index); family != first_.end()) {
         join(*family->second);
       } else if (!is_gone_.contains(index)) {
-        copy(from_.operators[op]);
+        to_.copy(from().operators[op]);
       }
     }
-    for (const graph::Output& output : from_.outputs) {
-      graph::append_output(to, output.name, id(output.value));
-    }
-    for (const auto& [name, value] : from_.captures) {
-      to.captures.emplace(name, id(value));
-    }
-    return std::move(result_);
+    return {.ir = std::move(to_).end(), .weights = std::move(weights_)};
   }
 
  private:
-  int id(int value) const { return value < 0 ? -1 : ids_[static_cast<std::size_t>(value)]; }
-
-  void finish(graph::Operator op, const std::vector<int>& outputs) {
-    std::vector<std::string> names;
-    names.reserve(outputs.size());
-    for (const int value : outputs) {
-      names.push_back(name_of(from_, value));
-    }
-    op.outputs.assign(outputs.size(), -1);
-    const std::vector<int> results = graph::append(result_.ir, std::move(op), names);
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      ids_[static_cast<std::size_t>(outputs[i])] = results[i];
-    }
-  }
-
-  void copy(const graph::Operator& of) {
-    graph::Operator op = of;
-    for (int& value : op.inputs) {
-      value = id(value);
-    }
-    for (auto& [name, value] : op.captures) {
-      value = id(value);
-    }
-    finish(std::move(op), of.outputs);
-  }
-
-  // No name of either graph.
-  std::string free_name(std::string name) const {
-    while (result_.ir.ids.contains(name) || from_.ids.contains(name)) {
-      name += '_';
-    }
-    return name;
-  }
-
-  int append(graph::Operator op, std::string name) {
-    op.outputs = {-1};
-    const std::vector<std::string> names = {free_name(std::move(name))};
-    return graph::append(result_.ir, std::move(op), names).front();
-  }
+  const Ir& from() const { return to_.from(); }
 
   int add_weight(const Family& family, int Product::*part) {
-    JoinedWeight joined = joined_weight(from_, family, part);
-    joined.name = free_name(std::move(joined.name));
-    graph::Value weight = graph::value_at(from_, family.front().*part);
+    JoinedWeight joined = joined_weight(from(), family, part);
+    graph::Value weight = graph::value_at(from(), family.front().*part);
     std::vector<Dim> dims(weight.shape.dims().begin(), weight.shape.dims().end());
     dims[0] = std::accumulate(family.begin(), family.end(), Dim(0),
                               [&](const Dim& sum, const Product& product) {
-                                return sum + graph::value_at(from_, product.*part).shape[0];
+                                return sum + graph::value_at(from(), product.*part).shape[0];
                               });
     weight.name = joined.name;
     weight.shape = Shape(std::move(dims));
-    result_.weights.push_back(std::move(joined));
-    return graph::append_value(result_.ir, std::move(weight));
+    const int id = to_.append(std::move(weight));
+    joined.name = name_of(to_.ir(), id);
+    weights_.push_back(std::move(joined));
+    return id;
   }
 
   void join(const Family& family) {
-    graph::Operator product = from_.operators[static_cast<std::size_t>(family.front().op)];
-    product.inputs = {id(product.inputs[0]), add_weight(family, &Product::weight)};
-    int all = append(std::move(product), joined_name(from_, family, &Product::product));
+    graph::Operator product = from().operators[static_cast<std::size_t>(family.front().op)];
+    product.inputs = {to_.id(product.inputs[0]), add_weight(family, &Product::weight)};
+    int all =
+        to_.append(std::move(product), joined_name(from(), family, &Product::product));
     if (family.front().bias >= 0) {
       const int bias = add_weight(family, &Product::bias);
-      all = append({.kind = OpKind::Add, .inputs = {all, bias}},
-                   joined_name(from_, family, &Product::result));
+      all = to_.append({.kind = OpKind::Add, .inputs = {all, bias}},
+                             joined_name(from(), family, &Product::result));
     }
-    const std::int64_t axis = graph::value_at(result_.ir, all).shape.rank() - 1;
+    const std::int64_t axis = graph::value_at(to_.ir(), all).shape.rank() - 1;
     Dim start = 0;
     for (const Product& one : family) {
-      const Dim length = graph::value_at(from_, one.weight).shape[0];
-      finish({.kind = OpKind::Slice,
-              .inputs = {all},
-              .attributes = {{"axis", axis}, {"start", start}, {"length", length}}},
-             {one.result});
+      const Dim length = graph::value_at(from(), one.weight).shape[0];
+      to_.finish({.kind = OpKind::Slice,
+                        .inputs = {all},
+                        .attributes = {{"axis", axis}, {"start", start}, {"length", length}}},
+                       {one.result});
       start = start + length;
     }
   }
 
-  const Ir& from_;
+  RewrittenGraph to_;
   std::map<int, const Family*> first_;  // by its first product
   std::set<int> is_gone_;               // operators that are part of a family
-  std::vector<int> ids_;                // of values, in the new graph
-  JoinedProducts result_;
+  std::vector<JoinedWeight> weights_;
 };
-
-// The best scheme, with the copies to outputs, which a joined product cannot write itself. Nothing
-// where some operator fits no template.
-std::optional<Proposal> best_scheme(const Ir& ir, const TemplateLibrary& templates,
-                                    const base::DeviceProfile& device, MaskArraysByMask& masks) {
-  const Ir prepared = prepare(ir, masks);
-  const OperatorOrder order = operator_order(prepared);
-  const Decisions none;
-  GroupPlanner planner(prepared, order, templates, device, masks, none);
-  std::vector<Proposal> proposals = propose_schemes(prepared, order, planner, 1);
-  if (proposals.empty()) {
-    return std::nullopt;
-  }
-  Proposal best = std::move(proposals.front());
-  kernel::Program program;
-  for (const int output : Memory(prepared, planner.placement(), program).outputs_to_copy()) {
-    best.predicted_us +=
-        predicted_us(planner.plan_output(prepared.outputs[static_cast<std::size_t>(output)]));
-  }
-  return best;
-}
 
 // What is equal for families that are alike: x, and the rows of each weight.
 std::string kind_of(const Ir& ir, const Family& family) {

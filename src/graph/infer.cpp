@@ -89,22 +89,71 @@ std::vector<TensorType> infer_unary(const Inference& inference) {
   return {inference.like(0)};
 }
 
+void take_epsilon(const Inference& inference) {
+  inference.take_finite("epsilon");
+  if (attribute<double>(inference.op(), "epsilon") < 0) {
+    inference.fail("epsilon {} is negative", attribute<double>(inference.op(), "epsilon"));
+  }
+}
+
+// A number for each element of a row of x.
+void take_scale_of_rows(const Inference& inference, int position) {
+  inference.take_floating(position);
+  inference.take_rank(position, 1);
+  if (!(inference.shape(position)[0] == inference.shape(0)[-1])) {
+    inference.fail("{} ends in {}, {} scales {}", inference.text(0), inference.shape(0)[-1].text(),
+                   inference.text(position), inference.shape(position)[0].text());
+  }
+}
+
 std::vector<TensorType> infer_norm(const Inference& inference) {
   inference.take_floating(0);
   if (inference.shape(0).rank() < 1) {
     inference.fail("{} has no last axis", inference.text(0));
   }
-  inference.take_finite("epsilon");
-  if (attribute<double>(inference.op(), "epsilon") < 0) {
-    inference.fail("epsilon {} is negative", attribute<double>(inference.op(), "epsilon"));
+  take_epsilon(inference);
+  for (int i = 1; i < inference.input_count(); ++i) {
+    take_scale_of_rows(inference, i);
+  }
+  return {inference.like(0)};
+}
+
+// A number for each row of x.
+Shape shape_of_moments(const Inference& inference) {
+  const Shape& x = inference.shape(0);
+  if (x.rank() < 1) {
+    inference.fail("{} has no last axis", inference.text(0));
+  }
+  std::vector<Dim> dims(x.dims().begin(), x.dims().end());
+  dims.back() = 1;
+  return Shape(std::move(dims));
+}
+
+std::vector<TensorType> infer_row_moments(const Inference& inference) {
+  inference.take_floating(0);
+  take_epsilon(inference);
+  return std::vector<TensorType>(static_cast<std::size_t>(inference.output_count()),
+                                 {shape_of_moments(inference), DType::Float32});
+}
+
+std::vector<TensorType> infer_apply_moments(const Inference& inference) {
+  constexpr int kFactor = 1;
+  constexpr int kMean = 3;
+  constexpr int kShift = 4;
+  inference.take_floating(0);
+  const Shape moments = shape_of_moments(inference);
+  if (inference.has(kShift) && !inference.has(kMean)) {
+    inference.fail("{} comes with a mean alone", inference.text(kShift));
   }
   for (int i = 1; i < inference.input_count(); ++i) {
-    inference.take_floating(i);
-    inference.take_rank(i, 1);
-    if (!(inference.shape(i)[0] == inference.shape(0)[-1])) {
-      inference.fail("{} ends in {}, {} scales {}", inference.text(0),
-                     inference.shape(0)[-1].text(), inference.text(i),
-                     inference.shape(i)[0].text());
+    if (i == kFactor || (i == kMean && inference.has(i))) {
+      inference.take_dtype(i, DType::Float32);
+      if (!(inference.shape(i) == moments)) {
+        inference.fail("{} is for rows of {}, it should be {}", inference.text(i),
+                       inference.text(0), moments.text());
+      }
+    } else if (inference.has(i)) {
+      take_scale_of_rows(inference, i);
     }
   }
   return {inference.like(0)};
@@ -160,11 +209,15 @@ std::vector<TensorType> infer_by_kind(const Inference& inference) {
     case Sqrt:
     case Reciprocal:
       return infer_unary(inference);
+    case ApplyMoments:
+      return infer_apply_moments(inference);
     case Cast:
       return infer_cast(inference);
     case LayerNorm:
     case RmsNorm:
       return infer_norm(inference);
+    case RowMoments:
+      return infer_row_moments(inference);
     case Softmax:
       return infer_softmax(inference);
     case Score:

@@ -39,9 +39,11 @@ enum class OpKind : std::uint8_t {
   Exp,
   Sqrt,
   Reciprocal,
+  ApplyMoments,  // what row_moments is for, element by element
   Cast,
   LayerNorm,
   RmsNorm,
+  RowMoments,  // what a norm takes of a row: made by rewrites of it
   Softmax,
   Score,  // score modifier of attention
   Mask,   // attention mask: hidden scores become -inf

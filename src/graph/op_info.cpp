@@ -102,6 +102,11 @@ void add_elementwise(std::vector<OpInfo>& table) {
   table.push_back(unary(OpKind::Exp, "exp", {}, "exp(x)"));
   table.push_back(unary(OpKind::Sqrt, "sqrt", {}, "sqrt(x)"));
   table.push_back(unary(OpKind::Reciprocal, "reciprocal", {}, "1 / x"));
+  table.push_back(with_inputs(
+      OpKind::ApplyMoments, "apply_moments",
+      {{"x"}, {"factor"}, {"gain"}, {"mean", true}, {"shift", true}}, {},
+      "(x - mean) * factor * gain + shift, where factor and mean are those of row_moments and gain "
+      "and shift are as long as the last axis"));
   table.push_back(unary(OpKind::Cast, "cast", {{"dtype", DType}},
                         "x in another dtype; floats round to nearest even, to an integer towards "
                         "zero and to the nearest end of its range, NaN to 0; to bool, x != 0"));
@@ -114,6 +119,11 @@ void add_rows(std::vector<OpInfo>& table) {
                               "axis; the variance divides by the count"));
   table.push_back(with_inputs(OpKind::RmsNorm, "rms_norm", {{"x"}, {"gain"}}, {{"epsilon", Float}},
                               "x / sqrt(mean(x^2) + epsilon) * gain over the last axis"));
+  table.push_back(unary(OpKind::RowMoments, "row_moments", {{"epsilon", Float}, {"centred", Bool}},
+                        "1 / sqrt(variance + epsilon) of each row along the last axis, or 1 / "
+                        "sqrt(mean(x^2) + epsilon) where it is not centred, float32 with 1 in place "
+                        "of that axis; a second output is the mean, or 0"));
+  table.back().max_outputs = 2;
   table.push_back(unary(OpKind::Softmax, "softmax", {},
                         "exp(x) / sum(exp(x)) over the last axis, 0 in a row that is -inf "
                         "throughout; a second output, float32 without that axis, is "

@@ -39,12 +39,16 @@ std::vector<Array> run_operator(const Call& call) {
     case Sqrt:
     case Reciprocal:
       return {unary(call)};
+    case ApplyMoments:
+      return {apply_moments(call)};
     case Cast:
       return {cast(call)};
     case LayerNorm:
       return {layer_norm(call)};
     case RmsNorm:
       return {rms_norm(call)};
+    case RowMoments:
+      return row_moments(call);
     case Softmax:
       return softmax(call);
     case Score:

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <span>
 
 #include "base/check.hpp"
@@ -101,6 +102,50 @@ Array rms_norm(const Call& call) {
         const double factor = 1 / std::sqrt(mean_square + epsilon);
         for (std::size_t i = 0; i < row.size(); ++i) {
           to[i] = row[i] * factor * gain.values()[i];
+        }
+      }));
+}
+
+std::vector<Array> row_moments(const Call& call) {
+  const double epsilon = graph::attribute<double>(call.op, "epsilon");
+  const bool is_centred = graph::attribute<bool>(call.op, "centred");
+  const Array x = call.wide_input(0);
+  const auto columns = static_cast<std::size_t>(x.extent(-1));
+  const auto rows = static_cast<std::size_t>(element_count(call.results[0].shape));
+  std::vector<double> factors(rows);
+  std::vector<double> means(rows);
+  for_ranges(static_cast<std::int64_t>(rows), x.extent(-1), call.options,
+             [&](std::int64_t begin, std::int64_t end) {
+               for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end);
+                    ++i) {
+                 const std::span<const double> row = x.values().subspan(i * columns, columns);
+                 means[i] = is_centred ? mean_of(row) : 0;
+                 factors[i] = 1 / std::sqrt(variance_of(row, means[i]) + epsilon);
+               }
+             });
+  std::vector<Array> arrays;
+  arrays.push_back(call.result(std::move(factors)));
+  if (call.results.size() > 1) {
+    arrays.push_back(call.result(std::move(means), 1));
+  }
+  return arrays;
+}
+
+Array apply_moments(const Call& call) {
+  constexpr std::size_t kMean = 3;
+  constexpr std::size_t kShift = 4;
+  const Array factor = call.wide_input(1);
+  const Array gain = call.wide_input(2);
+  const std::optional<Array> mean =
+      call.has_input(kMean) ? std::optional(call.wide_input(kMean)) : std::nullopt;
+  const std::optional<Array> shift =
+      call.has_input(kShift) ? std::optional(call.wide_input(kShift)) : std::nullopt;
+  return call.result(
+      map_rows(call, [&](std::size_t index, std::span<const double> row, std::span<double> to) {
+        const double mean_of_row = mean ? mean->values()[index] : 0;
+        for (std::size_t i = 0; i < row.size(); ++i) {
+          to[i] = (row[i] - mean_of_row) * factor.values()[index] * gain.values()[i] +
+                  (shift ? shift->values()[i] : 0);
         }
       }));
 }
