@@ -41,6 +41,16 @@ enum class Trust : std::uint8_t {
   Compiled,   // it renders and compiles in the cases that its contract names
 };
 
+// Whether norms are put off until behind the products that read them: the products then read what
+// is not normalised, with weights that the gain is part of, and scale their results. Weights of
+// which 16 bits cannot hold that leave all norms where they are, with an event and a word in
+// Plan::explain.
+enum class NormDeferral : std::uint8_t {
+  IfFaster,  // where the cost model says so
+  Never,
+  Always,  // wherever it can be
+};
+
 // A step of the engine, for people who wait for it.
 struct Event {
   // "fallback", "check", "quarantine" (of templates), "lower", "cache", "wait", "compile" (which
@@ -76,6 +86,8 @@ struct EngineOptions {
   // Where kernels are kept. Nothing: where the environment says; an empty path: in memory alone.
   std::optional<std::filesystem::path> cache_dir = {};
   JitMode jit = JitMode::On;
+
+  NormDeferral norm_deferral = NormDeferral::IfFaster;
 
   // Of Engine::build, for the largest dims where they are symbolic; needs Backend::Gpu or Auto, and
   // a GPU.

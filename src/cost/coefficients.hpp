@@ -22,7 +22,7 @@ struct WgmmaProduct {
   double exchange_element_ns = 0.054;
 };
 
-// gemm_tma, gated_sm90, gemm_norm, gemm_sum_norm: a step is 64 of k.
+// gemm_tma, gemm_moments, gated_sm90, gemm_norm, gemm_sum_norm: a step is 64 of k.
 struct RingProduct {
   double tensor_share = 0.96;      // of tensor_tflops
   double l2_share = 1.3;           // of l2_gbps
@@ -32,6 +32,7 @@ struct RingProduct {
   double element_ns = 0.0369;      // an element of y
   double exchange_ns = 258;        // the blocks of a cluster tell each other statistics of rows
   double norm_element_ns = 0.049;  // an element that is normalised
+  double moments_ns = 0.3;         // a step of one row of a tile, to the moments of x
 };
 
 // gemm_sm80, gated_sm80: a step is 64 of k.

@@ -36,6 +36,11 @@ struct Product {
   }
 };
 
+// Whether it adds up the moments of the rows of x on the way.
+bool takes_moments(std::string_view name) {
+  return name == "gemm_moments";
+}
+
 // What the blocks of one SM make in the end.
 double epilogue_us(const Sm& sm, const Problem& problem, double elements) {
   return sm.us(elements * sm.coefficients.transcendental_ns * problem.epilogue.transcendentals) +
@@ -99,6 +104,9 @@ Prediction ring_product(const Sm& sm, const Problem& problem, const KernelConfig
   time.blocks_us = sm.us(c.block_ns + tiles * c.tile_ns + area * c.element_ns +
                          (is_normed ? tiles * c.exchange_ns + area * c.norm_element_ns : 0));
   time.core_us = epilogue_us(sm, problem, area) + gate_us(sm, weights, area);
+  if (takes_moments(problem.contract->name)) {
+    time.core_us += sm.us(tiles * steps * static_cast<double>(tile_m) * c.moments_ns);
+  }
   time.tensor_us =
       sm.tensor_us(steps * area * static_cast<double>(weights) * kFlopsPerStep, c.tensor_share);
   const auto rows = static_cast<double>(queue * (tile_m + weights * tile_n));
@@ -223,6 +231,16 @@ constexpr std::array<std::array<std::int64_t, 3>, 6> kRingSettings = {{
     {192, 128, 4},
     {192, 192, 4},
 }};
+constexpr std::array<std::array<std::int64_t, 3>, 8> kMomentsSettings = {{
+    {64, 64, 8},
+    {64, 128, 8},
+    {128, 64, 8},
+    {128, 128, 6},
+    {128, 192, 4},
+    {128, 256, 4},
+    {192, 128, 4},
+    {192, 192, 4},
+}};
 constexpr std::array<std::array<std::int64_t, 3>, 3> kGatedRingSettings = {{
     {128, 64, 6},
     {128, 128, 4},
@@ -286,7 +304,7 @@ std::optional<Prediction> predict_product(const Sm& sm, const Problem& problem,
     return wgmma_product(sm, problem, config);
   }
   const std::int64_t weights = is_gated(name) ? 2 : 1;
-  if ((name == "gemm_tma" || name == "gated_sm90") && has(config, {"tile_m", "tile_n", "stages"})) {
+  if ((name == "gemm_tma" || name == "gated_sm90" || takes_moments(name)) && has(config, {"tile_m", "tile_n", "stages"})) {
     return ring_product(sm, problem, config, weights, false);
   }
   if (is_normed(name) && has(config, {"tile_m", "tile_n", "stages"})) {
@@ -318,6 +336,10 @@ std::vector<KernelConfig> product_settings(const Sm& sm, const Problem& problem)
     }
   } else if (name == "gemm_tma") {
     for (const auto& numbers : kRingSettings) {
+      settings.push_back(ring_setting(numbers));
+    }
+  } else if (takes_moments(name)) {
+    for (const auto& numbers : kMomentsSettings) {
       settings.push_back(ring_setting(numbers));
     }
   } else if (name == "gated_sm90") {

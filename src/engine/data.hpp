@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/folded_weights.hpp"
 #include "engine/gpu_plan.hpp"
 #include "execute/bound_program.hpp"
 #include "stof/engine.hpp"
@@ -29,6 +30,7 @@ std::shared_ptr<PlanData> describe_plan(const Graph& graph, const EngineOptions&
 
 struct WeightsData {
   std::map<std::string, Buffer> tensors;  // in the dtype and shape of the plan
+  mutable FoldedWeights folded;           // what plans made of them
 };
 
 // Throws GraphError where a weight of the plan is missing, has another dtype or shape, or lies

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,23 @@ void launch_reference(const engine::ExecutionData& data) {
 
 namespace engine {
 
+namespace {
+
+// With the weights that it wants made; without deferred norms where they cannot be.
+LoadedCode load_for(const GpuPlan& plan, const WeightsData& weights, const DimValues& dims) {
+  for (;;) {
+    LoadedCode loaded = plan.load(dims);
+    const std::optional<std::string> fault =
+        weights.folded.add(plan.backend(), weights.tensors, loaded.code->folded_products);
+    if (!fault) {
+      return loaded;
+    }
+    plan.refuse_deferral(*fault);
+  }
+}
+
+}  // namespace
+
 execute::BoundProgram bind_gpu(const PlanData& plan, const WeightsData& weights,
                                const Bindings& tensors, const BindOptions& options) {
   Bindings weight_views;
@@ -78,10 +96,16 @@ execute::BoundProgram bind_gpu(const PlanData& plan, const WeightsData& weights,
   const std::vector<void*> inputs = pointers(plan.inputs, tensors);
   const std::vector<void*> outputs = pointers(plan.outputs, tensors);
   std::vector<void*> weight_pointers = pointers(plan.weights, weight_views);
-  for (const fusion::JoinedWeight& joined : plan.gpu->joined_weights(options.dims)) {
+  const LoadedCode loaded = load_for(*plan.gpu, weights, options.dims);
+  for (const fusion::JoinedWeight& joined : loaded.code->joined_weights) {
     weight_pointers.push_back(joined_pointer(joined, weight_views));
   }
-  return {plan.gpu->load(options.dims),
+  for (const fusion::FoldedProduct& folded : loaded.code->folded_products) {
+    for (void* const tensor : weights.folded.tensors(folded)) {
+      weight_pointers.push_back(tensor);
+    }
+  }
+  return {loaded.program,
           {.inputs = inputs, .outputs = outputs, .weights = weight_pointers},
           options.workspace};
 }

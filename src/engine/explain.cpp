@@ -89,6 +89,10 @@ void add_gpu(ordered_json& json, const PlanDescription& description) {
   json["kernels"] = description.kernel_count;
   json["scheme"] = description.scheme;
   json["tuned"] = description.tuned ? to_json(*description.tuned) : ordered_json(nullptr);
+  json["deferred_norms"] = description.deferred_norms;
+  json["deferral_refused"] = description.deferral_refusal.empty()
+                                 ? ordered_json(nullptr)
+                                 : ordered_json(description.deferral_refusal);
   json["foreign_templates"] = ordered_json::array();
   for (const ForeignTemplate& one : description.foreign_templates) {
     json["foreign_templates"].push_back(
@@ -128,6 +132,13 @@ std::string explain_text(const PlanDescription& description) {
   }
   if (description.tuned) {
     text += tuned_text(*description.tuned);
+  }
+  if (!description.deferred_norms.empty()) {
+    text += fmt::format("norms behind the products that read them: {}\n",
+                        fmt::join(description.deferred_norms, ", "));
+  }
+  if (!description.deferral_refusal.empty()) {
+    text += fmt::format("norms ahead of all products: {}\n", description.deferral_refusal);
   }
   for (const ForeignTemplate& one : description.foreign_templates) {
     text += fmt::format("{} {}: {}\n", one.is_used ? "template" : "in quarantine: template",

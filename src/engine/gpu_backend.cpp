@@ -165,6 +165,7 @@ GpuBackend::GpuBackend(const EngineOptions& options)
       tuning_({.level = options.tuning,
                .seconds = options.tuning_seconds,
                .stop = options.tuning_stop}),
+      norm_deferral_(options.norm_deferral),
       renderer_(open_templates(options)),
       trusted_(trusted_templates(trust_tools(options))),
       jit_(cache_, compiler_,
@@ -230,19 +231,30 @@ std::optional<Tuned> GpuBackend::tune(const graph::Ir& ir, bool may_tune) const 
   return tuner_.tune(ir, tuning_);
 }
 
-GpuCode GpuBackend::compile(const graph::Ir& given, bool may_tune) const {
+fusion::DeferredNorms GpuBackend::defer_norms(const fusion::JoinedProducts& joined, bool may_defer,
+                                              const fusion::BuildLayout& build_layout) const {
+  if (!may_defer || norm_deferral_ == NormDeferral::Never) {
+    return {.ir = joined.ir, .products = {}, .norms = {}, .scheme = joined.scheme};
+  }
+  return norm_deferral_ == NormDeferral::Always
+             ? fusion::defer_norms(joined.ir, joined.weights)
+             : fusion::defer_norms_if_faster(joined, trusted_.library, profile_, build_layout);
+}
+
+GpuCode GpuBackend::compile(const graph::Ir& given, bool may_tune, bool may_defer) const {
   if (stop_.stop_requested()) {
     throw CancelledError("build: cancelled");
   }
   const fusion::BuildLayout build_layout = fusion::remembering(layout_builder());
   fusion::JoinedProducts joined =
       fusion::join_products_if_faster(given, trusted_.library, profile_, build_layout);
-  const graph::Ir& ir = joined.ir;
+  fusion::DeferredNorms deferred = defer_norms(joined, may_defer, build_layout);
+  const graph::Ir& ir = deferred.ir;
   std::optional<Tuned> tuned = tune(ir, may_tune);
   const auto start = std::chrono::steady_clock::now();
   fusion::Decisions decisions = tuned ? tuned->decisions() : fusion::Decisions();
   if (!decisions.scheme) {
-    decisions.scheme = joined.scheme;  // what lowering would search for once more
+    decisions.scheme = deferred.scheme;  // what lowering would search for once more
   }
   fusion::Lowered lowered = fusion::lower(ir, trusted_.library, profile_, build_layout, decisions);
   const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
@@ -253,6 +265,8 @@ GpuCode GpuBackend::compile(const graph::Ir& given, bool may_tune) const {
                                 lowered.specs.size())});
   GpuCode code;
   code.joined_weights = std::move(joined.weights);
+  code.folded_products = std::move(deferred.products);
+  code.deferred_norms = std::move(deferred.norms);
   code.program = std::move(lowered.program);
   code.workspace_bytes = execute::lay_out_arena(code.program).size_bytes;
   code.options = std::move(lowered.options);

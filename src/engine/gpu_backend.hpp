@@ -16,6 +16,7 @@
 #include "engine/calibration.hpp"
 #include "engine/template_trust.hpp"
 #include "engine/tuner.hpp"
+#include "fusion/deferred_norms.hpp"
 #include "fusion/joined_products.hpp"
 #include "fusion/lower.hpp"
 #include "graph/ir.hpp"
@@ -31,7 +32,10 @@ struct GpuCode {
   kernel::Program program;
   std::vector<std::string> templates;  // of the kernels
   std::vector<jit::Kernel> kernels;
-  std::vector<fusion::JoinedWeight> joined_weights;  // the program's last weights
+  // The program's last weights: those that lie one behind the other, then those that are made.
+  std::vector<fusion::JoinedWeight> joined_weights;
+  std::vector<fusion::FoldedProduct> folded_products;
+  std::vector<std::string> deferred_norms;  // names of what is put off
   std::int64_t workspace_bytes = 0;
   std::vector<std::vector<fusion::Option>> options;  // see fusion::Lowered
   std::vector<fusion::LaunchOrigin> origins;         // see fusion::Lowered
@@ -46,9 +50,9 @@ class GpuBackend {
   // Throws what Engine's constructor does.
   explicit GpuBackend(const EngineOptions& options);
 
-  // The pipeline behind normalise: join products, tune, where the options ask for it and this does,
-  // lower, render, compile. Throws what Engine::build does.
-  GpuCode compile(const graph::Ir& given, bool may_tune) const;
+  // The pipeline behind normalise: join products, defer norms, where the options ask for it and
+  // this does, tune, alike, lower, render, compile. Throws what Engine::build does.
+  GpuCode compile(const graph::Ir& given, bool may_tune, bool may_defer) const;
 
   // Fits the rates of the profile to times on the GPU, for engines to come. Throws as calibrate(),
   // and GraphError where this builds for a target.
@@ -60,12 +64,15 @@ class GpuBackend {
   // The index of the GPU. Throws GraphError, in the name of `call`, where this builds for a target.
   int device(std::string_view call) const;
 
+  void report(const Event& event) const;
+
  private:
   TrustTools trust_tools(const EngineOptions& options);
   fusion::BuildLayout layout_builder() const;
   std::string compiler_build() const;
   std::optional<Tuned> tune(const graph::Ir& ir, bool may_tune) const;
-  void report(const Event& event) const;
+  fusion::DeferredNorms defer_norms(const fusion::JoinedProducts& joined, bool may_defer,
+                                    const fusion::BuildLayout& build_layout) const;
   void report(const jit::Event& event) const;
 
   std::optional<int> device_;   // nothing: a target alone
@@ -74,6 +81,7 @@ class GpuBackend {
   std::function<void(const Event&)> on_event_;
   std::stop_token stop_;
   TuningRequest tuning_;
+  NormDeferral norm_deferral_;
   mutable std::mutex event_mutex_;
   render::Renderer renderer_;
   compile::NvrtcCompiler compiler_;

@@ -78,13 +78,13 @@ DimValues GpuPlan::largest_dims() const {
   return dims;
 }
 
-GpuPlan::Variant& GpuPlan::variant(const DimValues& dims, bool may_tune) const {
+LoadedCode& GpuPlan::variant(const DimValues& dims, bool may_tune) const {
   const auto found = variants_.find(dims);
   if (found != variants_.end()) {
     return found->second;
   }
   auto code = std::make_shared<const GpuCode>(
-      backend_->compile(graph::bind_dims(primitive_, dims), may_tune));
+      backend_->compile(graph::bind_dims(primitive_, dims), may_tune, deferral_refusal_.empty()));
   if (variants_.size() >= kMostVariants) {
     variants_.clear();
   }
@@ -96,10 +96,10 @@ std::shared_ptr<const GpuCode> GpuPlan::code(const DimValues& dims, bool may_tun
   return variant(dims, may_tune).code;
 }
 
-std::shared_ptr<const DeviceProgram> GpuPlan::load(const DimValues& dims) const {
+LoadedCode GpuPlan::load(const DimValues& dims) const {
   const int device = backend_->device("bind");
   const std::lock_guard lock(mutex_);
-  Variant& variant = this->variant(dims);
+  LoadedCode& variant = this->variant(dims);
   if (!variant.program) {
     std::vector<std::span<const std::byte>> cubins;
     for (const jit::Kernel& kernel : variant.code->kernels) {
@@ -107,11 +107,16 @@ std::shared_ptr<const DeviceProgram> GpuPlan::load(const DimValues& dims) const 
     }
     variant.program = std::make_shared<const DeviceProgram>(device, variant.code->program, cubins);
   }
-  return variant.program;
+  return variant;
 }
 
-std::vector<fusion::JoinedWeight> GpuPlan::joined_weights(const DimValues& dims) const {
-  return code(dims)->joined_weights;
+void GpuPlan::refuse_deferral(const std::string& reason) const {
+  {
+    const std::lock_guard lock(mutex_);
+    deferral_refusal_ = reason;
+    variants_.clear();
+  }
+  backend_->report({.stage = "fallback", .name = primitive_.name, .detail = reason});
 }
 
 std::int64_t GpuPlan::workspace_bytes(const DimValues& dims) const {
@@ -128,9 +133,15 @@ PlanDescription GpuPlan::describe(const DimValues& dims) const {
                                  .workspace_bytes = code->workspace_bytes,
                                  .scheme = {},
                                  .tuned = code->tuned,
+                                 .deferred_norms = code->deferred_norms,
+                                 .deferral_refusal = {},
                                  .foreign_templates = backend_->foreign_templates(),
                                  .layouts = {},
                                  .launches = {}};
+  {
+    const std::lock_guard lock(mutex_);
+    description.deferral_refusal = deferral_refusal_;
+  }
   for (const kernel::LayoutBuild& build : code->program.layouts) {
     description.layouts.push_back(describe_layout(*code, build));
   }

@@ -45,9 +45,16 @@ struct PlanDescription {
   std::int64_t workspace_bytes = 0;
   std::string scheme;  // the code of the fusion scheme and what it is; empty where none says it
   std::optional<Tuned> tuned;
+  std::vector<std::string> deferred_norms;  // names of what is put off
+  std::string deferral_refusal;             // why none is; empty where nothing speaks against it
   std::vector<ForeignTemplate> foreign_templates;  // of the engine, used here or not
   std::vector<LayoutDescription> layouts;
   std::vector<LaunchDescription> launches;
+};
+
+struct LoadedCode {
+  std::shared_ptr<const GpuCode> code;
+  std::shared_ptr<const execute::DeviceProgram> program;  // null until it is loaded
 };
 
 // A normalised graph for one GPU or target: its code for each choice of dims that was asked for.
@@ -58,13 +65,14 @@ class GpuPlan {
   // Engine::build does.
   GpuPlan(std::shared_ptr<const GpuBackend> backend, graph::Ir primitive);
 
-  // The code loaded on the GPU. Throws what Engine::build does, and GraphError where there is none.
-  std::shared_ptr<const execute::DeviceProgram> load(const DimValues& dims) const;
+  // The code and that loaded on the GPU. Throws what Engine::build does, and GraphError where there
+  // is none.
+  LoadedCode load(const DimValues& dims) const;
+  // From now on no norms are deferred, for this reason; other code is made.
+  void refuse_deferral(const std::string& reason) const;
 
   // Weights that some choice of dims may read as one: each lies behind the other.
   const std::vector<fusion::JoinedWeight>& weights_together() const { return weights_together_; }
-  // Those that the code for these dims reads as one, behind the weights of the graph.
-  std::vector<fusion::JoinedWeight> joined_weights(const DimValues& dims) const;
 
   std::int64_t workspace_bytes(const DimValues& dims) const;
   // With no dims for a graph that has some: at the largest.
@@ -73,12 +81,7 @@ class GpuPlan {
   const GpuBackend& backend() const { return *backend_; }
 
  private:
-  struct Variant {
-    std::shared_ptr<const GpuCode> code;
-    std::shared_ptr<const execute::DeviceProgram> program;  // null until it is loaded
-  };
-
-  Variant& variant(const DimValues& dims, bool may_tune = false) const;
+  LoadedCode& variant(const DimValues& dims, bool may_tune = false) const;
   // Made where it is not there; tuned then, where that is wished.
   std::shared_ptr<const GpuCode> code(const DimValues& dims, bool may_tune = false) const;
   DimValues largest_dims() const;
@@ -87,7 +90,8 @@ class GpuPlan {
   graph::Ir primitive_;
   std::vector<fusion::JoinedWeight> weights_together_;
   mutable std::mutex mutex_;
-  mutable std::map<DimValues, Variant> variants_;
+  mutable std::map<DimValues, LoadedCode> variants_;
+  mutable std::string deferral_refusal_;
 };
 
 }  // namespace stof::engine

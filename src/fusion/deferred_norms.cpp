@@ -199,7 +199,7 @@ class Deferrer {
     matmul.attributes.emplace("dtype", DType::Float32);
     int y = to_.append(std::move(matmul), name + ".sums");
     y = to_.append(
-        {.kind = OpKind::Multiply, .inputs = {y, moments_.at(norm.op).factor}}, name + ".scaled");
+        {.kind = OpKind::Multiply, .inputs = {moments_.at(norm.op).factor, y}}, name + ".scaled");
     if (weights.size() > 1) {
       y = to_.append({.kind = OpKind::Add, .inputs = {y, weights[1]}}, name + ".moved");
     }

@@ -56,10 +56,10 @@ class Folder {
       bias_.insert(bias_.end(), values.begin(), values.end());
     }
     for (const std::string& name : folded.parts) {
-      const HostTensor part = tensor_of(name);
-      dtype_ = part.dtype();
-      whole_.n += part.shape()[folded.is_turned ? 0 : 1];
+      parts_.push_back(tensor_of(name));
+      whole_.n += parts_.back().shape()[folded.is_turned ? 0 : 1];
     }
+    dtype_ = parts_.front().dtype();
     whole_.k = static_cast<std::int64_t>(gain_.size());
     whole_.is_turned = folded.is_turned;
     STOF_CHECK(size_bytes(dtype_) == 2) << folded.weight;
@@ -67,11 +67,11 @@ class Folder {
     offset_.resize(static_cast<std::size_t>(whole_.n));
   }
 
-  FoldedTensors run(const std::function<HostTensor(const std::string&)>& tensor_of) {
+  FoldedTensors run() {
     std::int64_t first = 0;
     std::string fault;
-    for (const std::string& name : folded_.parts) {
-      const HostTensor tensor = tensor_of(name);
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      const HostTensor& tensor = parts_[i];
       const Layout part{.n = tensor.shape()[folded_.is_turned ? 0 : 1],
                         .k = whole_.k,
                         .is_turned = folded_.is_turned};
@@ -88,7 +88,7 @@ class Folder {
       });
       for (const std::string& one : faults) {
         if (fault.empty() && !one.empty()) {
-          fault = fmt::format("'{}' times '{}' {}", folded_.gain, name, one);
+          fault = fmt::format("'{}' times '{}' {}", folded_.gain, folded_.parts[i], one);
         }
       }
       first += part.n;
@@ -168,6 +168,7 @@ class Folder {
   }
 
   const FoldedProduct& folded_;
+  std::vector<HostTensor> parts_;
   DType dtype_ = DType::Float16;
   Layout whole_;
   std::vector<float> gain_, shift_, bias_;
@@ -179,7 +180,7 @@ class Folder {
 
 FoldedTensors fold_product(const FoldedProduct& folded,
                            const std::function<HostTensor(const std::string&)>& tensor_of) {
-  return Folder(folded, tensor_of).run(tensor_of);
+  return Folder(folded, tensor_of).run();
 }
 
 }  // namespace stof::fusion

@@ -73,10 +73,11 @@ struct ProductRing {
     return stof::advance(k_major_operand(stage + group * 64 * kRowBytes), 2 * k);
   }
 
-  // Of a consumer: multiply(stage, accumulate) starts the wgmmas of one step. Their sums may be
-  // used after it and hold().
-  template <typename Multiply>
-  __device__ __forceinline__ void add_up(Place& at, int steps, const Multiply& multiply) {
+  // Of a consumer: multiply(stage, accumulate) starts the wgmmas of one step, and meanwhile(stage)
+  // may read it. Their sums may be used after it and hold().
+  template <typename Multiply, typename Meanwhile>
+  __device__ __forceinline__ void add_up(Place& at, int steps, const Multiply& multiply,
+                                         const Meanwhile& meanwhile) {
     unsigned last = 0;
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
@@ -84,6 +85,7 @@ struct ProductRing {
       wgmma_begin();
       multiply(shared_address(stages[at.slot]), step > 0);
       wgmma_commit();
+      meanwhile(shared_address(stages[at.slot]));
       if (step > 0) {
         wgmma_wait<1>();
         release(last);
@@ -93,6 +95,11 @@ struct ProductRing {
     }
     wgmma_wait<0>();
     release(last);
+  }
+
+  template <typename Multiply>
+  __device__ __forceinline__ void add_up(Place& at, int steps, const Multiply& multiply) {
+    add_up(at, steps, multiply, [](unsigned) {});
   }
 
   // Of a consumer: use(stage) reads what else the producer has brought.

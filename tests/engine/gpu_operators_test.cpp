@@ -23,8 +23,9 @@ HostTensors random_tensors(const Graph& graph) {
   return tensors;
 }
 
-void check(const std::vector<OperatorCase>& cases) {
-  const Engine engine({.backend = Backend::Gpu, .cache_dir = ""});
+void check(const std::vector<OperatorCase>& cases,
+           NormDeferral norm_deferral = NormDeferral::IfFaster) {
+  const Engine engine({.backend = Backend::Gpu, .cache_dir = "", .norm_deferral = norm_deferral});
   for (const OperatorCase& of : cases) {
     for (const DType dtype : {DType::Float16, DType::BFloat16}) {
       const double tolerance = dtype == DType::Float16 ? 3e-3 : 2e-2;
@@ -53,6 +54,11 @@ TEST_CASE("matrix products") {
 
 TEST_CASE("gated products") {
   check(gated_cases());
+}
+
+TEST_CASE("products with a norm ahead") {
+  check(normed_input_cases(), NormDeferral::Always);
+  check(normed_input_cases(), NormDeferral::Never);
 }
 
 TEST_CASE("products with a norm behind") {

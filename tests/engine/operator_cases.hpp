@@ -108,6 +108,50 @@ inline std::vector<OperatorCase> gated_cases() {
   return cases;
 }
 
+// A norm ahead of a product, with others who read it: y = gelu(norm(x) w + b), norm(x) + y v + c.
+inline std::vector<OperatorCase> normed_input_cases() {
+  struct Size {
+    std::int64_t m, n, k;
+    bool has_bias, is_centred, has_residual;
+    WeightLayout layout;
+  };
+  const std::vector<Size> sizes = {{64, 3072, 768, true, true, true, WeightLayout::OutIn},
+                                   {333, 2304, 768, true, true, false, WeightLayout::InOut},
+                                   {1, 1000, 512, false, false, true, WeightLayout::OutIn},
+                                   {700, 1376, 1024, false, false, false, WeightLayout::OutIn},
+                                   {3000, 256, 128, true, true, true, WeightLayout::InOut},
+                                   {2048, 768, 320, false, true, true, WeightLayout::OutIn},
+                                   {65, 72, 64, true, true, true, WeightLayout::OutIn},
+                                   {50, 160, 72, true, true, true, WeightLayout::OutIn}};
+  std::vector<OperatorCase> cases;
+  for (const Size& of : sizes) {
+    cases.push_back(
+        {fmt::format("normed input {}x{}x{}", of.m, of.n, of.k), [of](DType dtype) {
+           Graph graph("normed");
+           const auto linear = [&](const Tensor& x, const std::string& name, std::int64_t n,
+                                   std::int64_t k) {
+             const bool is_turned = of.layout == WeightLayout::OutIn;
+             const auto w = graph.weight("w_" + name, is_turned ? Shape{n, k} : Shape{k, n}, dtype,
+                                         {.layout = of.layout});
+             return of.has_bias ? graph.linear(x, w, graph.weight("b_" + name, {n}, dtype))
+                                : graph.linear(x, w);
+           };
+           const auto x = graph.input("x", {2, of.m, of.k}, dtype);
+           const auto gain = graph.weight("g", {of.k}, dtype);
+           const auto normed = of.is_centred
+                                   ? graph.layer_norm(x, gain, graph.weight("s", {of.k}, dtype))
+                                   : graph.rms_norm(x, gain);
+           const auto y = graph.gelu(graph.scale(linear(normed, "first", of.n, of.k), 0.1));
+           graph.output("y", of.has_residual
+                                 ? graph.add(normed, graph.scale(linear(y, "second", of.k, of.n),
+                                                                 0.1))
+                                 : y);
+           return graph;
+         }});
+  }
+  return cases;
+}
+
 // norm(x w + b + r), and the sum where it is asked for.
 inline std::vector<OperatorCase> normed_product_cases() {
   struct Size {

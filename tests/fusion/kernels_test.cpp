@@ -14,6 +14,7 @@
 #include "base/parallel.hpp"
 #include "compile/nvrtc_compiler.hpp"
 #include "engine/operator_cases.hpp"
+#include "fusion/deferred_norms.hpp"
 #include "fusion/lower.hpp"
 #include "graph/normalise.hpp"
 #include "render/renderer.hpp"
@@ -42,8 +43,11 @@ class Kernels {
   const fusion::TemplateLibrary& templates() const { return templates_; }
 
   void add(const Graph& graph, const base::DeviceProfile& device) {
-    const auto lowered =
-        fusion::lower(graph::normalise_but_attention(graph.ir()), templates_, device);
+    add(graph::normalise_but_attention(graph.ir()), device);
+  }
+
+  void add(const graph::Ir& ir, const base::DeviceProfile& device) {
+    const auto lowered = fusion::lower(ir, templates_, device);
     for (std::size_t i = 0; i < lowered.specs.size(); ++i) {
       const kernel::KernelSpec& spec = lowered.specs[i];
       const base::GpuTarget target = base::parse_gpu_target(device.target);
@@ -155,6 +159,10 @@ void add_cases(Kernels& kernels, const base::DeviceProfile& device) {
     for (const testing::OperatorCase& of : cases) {
       kernels.add(of.build(DType::Float16), device);
     }
+  }
+  for (const testing::OperatorCase& of : testing::normed_input_cases()) {
+    const Graph graph = of.build(DType::Float16);
+    kernels.add(fusion::defer_norms(graph::normalise_but_attention(graph.ir())).ir, device);
   }
 }
 
