@@ -46,9 +46,9 @@ enum class Trust : std::uint8_t {
 // which 16 bits cannot hold that leave all norms where they are, with an event and a word in
 // Plan::explain.
 enum class NormDeferral : std::uint8_t {
-  IfFaster,  // where the cost model says so
   Never,
-  Always,  // wherever it can be
+  IfFaster,  // where the cost model says so
+  Always,    // wherever it can be
 };
 
 // A step of the engine, for people who wait for it.
@@ -87,7 +87,7 @@ struct EngineOptions {
   std::optional<std::filesystem::path> cache_dir = {};
   JitMode jit = JitMode::On;
 
-  NormDeferral norm_deferral = NormDeferral::IfFaster;
+  NormDeferral norm_deferral = NormDeferral::Never;
 
   // Of Engine::build, for the largest dims where they are symbolic; needs Backend::Gpu or Auto, and
   // a GPU.

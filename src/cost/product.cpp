@@ -304,7 +304,8 @@ std::optional<Prediction> predict_product(const Sm& sm, const Problem& problem,
     return wgmma_product(sm, problem, config);
   }
   const std::int64_t weights = is_gated(name) ? 2 : 1;
-  if ((name == "gemm_tma" || name == "gated_sm90" || takes_moments(name)) && has(config, {"tile_m", "tile_n", "stages"})) {
+  if ((name == "gemm_tma" || name == "gated_sm90" || takes_moments(name)) &&
+      has(config, {"tile_m", "tile_n", "stages"})) {
     return ring_product(sm, problem, config, weights, false);
   }
   if (is_normed(name) && has(config, {"tile_m", "tile_n", "stages"})) {

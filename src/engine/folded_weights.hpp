@@ -20,7 +20,8 @@ class FoldedWeights {
  public:
   // Makes those that are not there, of the weights by name. Says what is wrong with one that 16
   // bits do not hold. Throws CudaError.
-  std::optional<std::string> add(const GpuBackend& gpu, const std::map<std::string, Buffer>& weights,
+  std::optional<std::string> add(const GpuBackend& gpu,
+                                 const std::map<std::string, Buffer>& weights,
                                  const std::vector<fusion::FoldedProduct>& products);
 
   // The weight of a product that was added and its offset, where it has one.

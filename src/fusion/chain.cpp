@@ -13,7 +13,8 @@ bool is_elementwise(graph::OpKind kind) {
 
 namespace {
 
-// Whether a kernel can make it where it is read, at next to no cost, rather than another one before.
+// Whether a kernel can make it where it is read, at next to no cost, rather than another one
+// before.
 bool is_renewed(const graph::Ir& ir, const Readers& readers, int value) {
   const int maker = graph::value_at(ir, value).producer;
   return maker >= 0 &&

@@ -18,9 +18,9 @@ struct Statement {
   int result = -1;
 };
 
-// Elementwise operators that a kernel applies to a value before it is written. Each reads the result
-// of the one before it, but for what moments make of another tensor of the same shape, which the
-// next one that does reads too. All their results have the shape of that value.
+// Elementwise operators that a kernel applies to a value before it is written. Each reads the
+// result of the one before it, but for what moments make of another tensor of the same shape, which
+// the next one that does reads too. All their results have the shape of that value.
 struct Chain {
   int value = -1;
   std::vector<Statement> statements;

@@ -98,19 +98,16 @@ class NormFinder {
         weight.dtype != graph::value_at(ir_, x).dtype || readers_.of(op.inputs[1]).size() != 1) {
       return std::nullopt;
     }
-    NormedProduct product{.op = index,
-                          .weight = op.inputs[1],
-                          .add = -1,
-                          .bias = -1,
-                          .result = op.outputs[0]};
+    NormedProduct product{
+        .op = index, .weight = op.inputs[1], .add = -1, .bias = -1, .result = op.outputs[0]};
     const auto reader = readers_.only(product.result);
     if (!reader || at(*reader).kind != OpKind::Add) {
       return product;
     }
     const graph::Operator& add = at(*reader);
     const int other = add.inputs[add.inputs[0] == product.result ? 1 : 0];
-    if (is_weight(other, 1) && graph::value_at(ir_, other).shape[0] ==
-                                   graph::value_at(ir_, product.result).shape[-1]) {
+    if (is_weight(other, 1) &&
+        graph::value_at(ir_, other).shape[0] == graph::value_at(ir_, product.result).shape[-1]) {
       product.add = *reader;
       product.bias = other;
       product.result = add.outputs[0];
@@ -164,9 +161,7 @@ class Deferrer {
   };
 
   const Ir& from() const { return to_.from(); }
-  const graph::Operator& at(int op) const {
-    return from().operators[static_cast<std::size_t>(op)];
-  }
+  const graph::Operator& at(int op) const { return from().operators[static_cast<std::size_t>(op)]; }
   bool is_centred(const Norm& norm) const { return at(norm.op).kind == OpKind::LayerNorm; }
   int norm_input(const Norm& norm, int position) const {
     return graph::input_or_none(at(norm.op), position);
@@ -181,10 +176,10 @@ class Deferrer {
     }
     const std::vector<int> results =
         to_.append({.kind = OpKind::RowMoments,
-                          .inputs = {to_.id(op.inputs[0])},
-                          .attributes = {{"epsilon", graph::attribute<double>(op, "epsilon")},
-                                         {"centred", is_centred(norm)}}},
-                         std::move(names));
+                    .inputs = {to_.id(op.inputs[0])},
+                    .attributes = {{"epsilon", graph::attribute<double>(op, "epsilon")},
+                                   {"centred", is_centred(norm)}}},
+                   std::move(names));
     moments_[norm.op] = {.factor = results[0], .mean = results.size() > 1 ? results[1] : -1};
     result_.norms.push_back(name);
   }
@@ -198,13 +193,13 @@ class Deferrer {
     matmul.inputs = {to_.id(norm_input(norm, 0)), weights[0]};
     matmul.attributes.emplace("dtype", DType::Float32);
     int y = to_.append(std::move(matmul), name + ".sums");
-    y = to_.append(
-        {.kind = OpKind::Multiply, .inputs = {moments_.at(norm.op).factor, y}}, name + ".scaled");
+    y = to_.append({.kind = OpKind::Multiply, .inputs = {moments_.at(norm.op).factor, y}},
+                   name + ".scaled");
     if (weights.size() > 1) {
       y = to_.append({.kind = OpKind::Add, .inputs = {y, weights[1]}}, name + ".moved");
     }
     to_.finish({.kind = OpKind::Cast, .inputs = {y}, .attributes = {{"dtype", dtype}}},
-                     {product.result});
+               {product.result});
   }
 
   // The weight, and the offset where there is one.
@@ -228,9 +223,9 @@ class Deferrer {
     }
     if (shift >= 0 || product.bias >= 0) {
       ids.push_back(to_.append(graph::Value{.name = folded.weight + ".offset",
-                                                  .shape = {n},
-                                                  .dtype = DType::Float32,
-                                                  .role = graph::ValueRole::Weight}));
+                                            .shape = {n},
+                                            .dtype = DType::Float32,
+                                            .role = graph::ValueRole::Weight}));
       folded.offset = name_of(to_.ir(), ids[1]);
     }
     result_.products.push_back(std::move(folded));
@@ -251,8 +246,8 @@ class Deferrer {
     const auto reads = readers_.find(index);
     for (const Norm* norm : reads == readers_.end() ? std::vector<const Norm*>() : reads->second) {
       const int value = at(norm->op).outputs[0];
-      if (is_elementwise(op.kind) && graph::value_at(from(), op.outputs[0]).shape ==
-                                         graph::value_at(from(), value).shape) {
+      if (is_elementwise(op.kind) &&
+          graph::value_at(from(), op.outputs[0]).shape == graph::value_at(from(), value).shape) {
         own_[value] = to_.append(apply(*norm), name_of(from(), value));
       } else {
         renewed(*norm);
@@ -274,9 +269,9 @@ class Deferrer {
 
   graph::Operator apply(const Norm& norm) const {
     const Moments& moments = moments_.at(norm.op);
-    graph::Operator op{.kind = OpKind::ApplyMoments,
-                       .inputs = {to_.id(norm_input(norm, 0)), moments.factor,
-                                  to_.id(norm_input(norm, 1))}};
+    graph::Operator op{
+        .kind = OpKind::ApplyMoments,
+        .inputs = {to_.id(norm_input(norm, 0)), moments.factor, to_.id(norm_input(norm, 1))}};
     if (is_centred(norm)) {
       op.inputs.push_back(moments.mean);
     }
@@ -309,8 +304,8 @@ class Deferrer {
 std::string kind_of(const Ir& ir, const Norm& norm) {
   const graph::Operator& op = ir.operators[static_cast<std::size_t>(norm.op)];
   const graph::Value& x = graph::value_at(ir, op.inputs[0]);
-  std::string kind = fmt::format("{} {} {} {}", graph::name(op.kind), x.shape.text(),
-                                 name(x.dtype), norm.others.size());
+  std::string kind = fmt::format("{} {} {} {}", graph::name(op.kind), x.shape.text(), name(x.dtype),
+                                 norm.others.size());
   for (const NormedProduct& product : norm.products) {
     kind += fmt::format(" {}", graph::value_at(ir, product.result).shape[-1].text());
   }

@@ -23,15 +23,15 @@
 // sqrt(k) |e|.
 namespace stof::fusion {
 
-// What stands in place of a weight and a bias behind a norm, and what it is made of: all are weights
-// of the graph.
+// What stands in place of a weight and a bias behind a norm, and what it is made of: all are
+// weights of the graph.
 struct FoldedProduct {
-  std::string weight;  // its name: as large as its parts together, and of their dtype
-  std::string offset;  // float32 [n]; empty: it would be 0
-  std::vector<std::string> parts;  // one behind the other along n
-  bool is_turned = false;          // they lie [n, k]
-  std::string gain;                // [k]
-  std::string shift;               // [k]; empty: none
+  std::string weight;               // its name: as large as its parts together, and of their dtype
+  std::string offset;               // float32 [n]; empty: it would be 0
+  std::vector<std::string> parts;   // one behind the other along n
+  bool is_turned = false;           // they lie [n, k]
+  std::string gain;                 // [k]
+  std::string shift;                // [k]; empty: none
   std::vector<std::string> biases;  // as the parts; or none
   bool is_centred = false;
 

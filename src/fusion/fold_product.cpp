@@ -93,11 +93,11 @@ class Folder {
       }
       first += part.n;
     }
-    FoldedTensors tensors{.weight = HostTensor(dtype_, folded_.is_turned
-                                                           ? std::vector{whole_.n, whole_.k}
-                                                           : std::vector{whole_.k, whole_.n}),
-                          .offset = {},
-                          .fault = std::move(fault)};
+    FoldedTensors tensors{
+        .weight = HostTensor(dtype_, folded_.is_turned ? std::vector{whole_.n, whole_.k}
+                                                       : std::vector{whole_.k, whole_.n}),
+        .offset = {},
+        .fault = std::move(fault)};
     std::memcpy(tensors.weight.bytes().data(), bits_.data(), tensors.weight.bytes().size());
     if (!folded_.offset.empty()) {
       tensors.offset = HostTensor(DType::Float32, {whole_.n});

@@ -143,8 +143,8 @@ std::vector<Group> GroupFinder::groups_of(std::span<const int> operators) const 
 // Of a chain, but for a few numbers for each row: they take next to no registers.
 std::size_t GroupFinder::count_operands(const Chain& chain) const {
   const std::vector<int> others = other_operands(chain);
-  const auto of_rows = static_cast<std::size_t>(
-      std::count_if(others.begin(), others.end(), [&](int value) {
+  const auto of_rows =
+      static_cast<std::size_t>(std::count_if(others.begin(), others.end(), [&](int value) {
         const Shape& shape = graph::value_at(ir_, value).shape;
         return shape.rank() > 0 && shape[-1] == Dim(1);
       }));

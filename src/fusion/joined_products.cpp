@@ -176,21 +176,20 @@ class Joiner {
   void join(const Family& family) {
     graph::Operator product = from().operators[static_cast<std::size_t>(family.front().op)];
     product.inputs = {to_.id(product.inputs[0]), add_weight(family, &Product::weight)};
-    int all =
-        to_.append(std::move(product), joined_name(from(), family, &Product::product));
+    int all = to_.append(std::move(product), joined_name(from(), family, &Product::product));
     if (family.front().bias >= 0) {
       const int bias = add_weight(family, &Product::bias);
       all = to_.append({.kind = OpKind::Add, .inputs = {all, bias}},
-                             joined_name(from(), family, &Product::result));
+                       joined_name(from(), family, &Product::result));
     }
     const std::int64_t axis = graph::value_at(to_.ir(), all).shape.rank() - 1;
     Dim start = 0;
     for (const Product& one : family) {
       const Dim length = graph::value_at(from(), one.weight).shape[0];
       to_.finish({.kind = OpKind::Slice,
-                        .inputs = {all},
-                        .attributes = {{"axis", axis}, {"start", start}, {"length", length}}},
-                       {one.result});
+                  .inputs = {all},
+                  .attributes = {{"axis", axis}, {"start", start}, {"length", length}}},
+                 {one.result});
       start = start + length;
     }
   }

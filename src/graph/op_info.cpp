@@ -119,10 +119,11 @@ void add_rows(std::vector<OpInfo>& table) {
                               "axis; the variance divides by the count"));
   table.push_back(with_inputs(OpKind::RmsNorm, "rms_norm", {{"x"}, {"gain"}}, {{"epsilon", Float}},
                               "x / sqrt(mean(x^2) + epsilon) * gain over the last axis"));
-  table.push_back(unary(OpKind::RowMoments, "row_moments", {{"epsilon", Float}, {"centred", Bool}},
-                        "1 / sqrt(variance + epsilon) of each row along the last axis, or 1 / "
-                        "sqrt(mean(x^2) + epsilon) where it is not centred, float32 with 1 in place "
-                        "of that axis; a second output is the mean, or 0"));
+  table.push_back(
+      unary(OpKind::RowMoments, "row_moments", {{"epsilon", Float}, {"centred", Bool}},
+            "1 / sqrt(variance + epsilon) of each row along the last axis, or 1 / "
+            "sqrt(mean(x^2) + epsilon) where it is not centred, float32 with 1 in place "
+            "of that axis; a second output is the mean, or 0"));
   table.back().max_outputs = 2;
   table.push_back(unary(OpKind::Softmax, "softmax", {},
                         "exp(x) / sum(exp(x)) over the last axis, 0 in a row that is -inf "

@@ -2,6 +2,7 @@
 // the reference in float64 runs one of them.
 #include "gpu_testing.hpp"
 #include "models/bert.hpp"
+#include "models/gpt2.hpp"
 #include "models/llama.hpp"
 #include "stof/stof.hpp"
 
@@ -32,8 +33,9 @@ HostTensors random_weights(const Graph& graph) {
 }
 
 template <typename Build>
-void check_layer(Build build) {
-  const stof::Engine engine({.backend = stof::Backend::Gpu, .cache_dir = ""});
+void check_layer(Build build, stof::NormDeferral norm_deferral = stof::NormDeferral::Never) {
+  const stof::Engine engine(
+      {.backend = stof::Backend::Gpu, .cache_dir = "", .norm_deferral = norm_deferral});
   for (const DType dtype : {DType::Float16, DType::BFloat16}) {
     const double tolerance = dtype == DType::Float16 ? 5e-3 : 4e-2;
     const Graph whole = build(kBatch, dtype);
@@ -64,12 +66,54 @@ TEST_CASE("a layer of BERT-base with a window") {
   models::BertConfig config = models::kBertBase;
   config.num_hidden_layers = 1;
   config.vocab_size = 1000;
-  check_layer([&](std::int64_t batch, DType dtype) {
-    return models::bert(config, {.batch = batch,
-                                 .sequence = kSequence,
-                                 .dtype = dtype,
-                                 .mask = stof::sliding_window(22, 22)});
-  });
+  for (const auto norm_deferral : {stof::NormDeferral::Always, stof::NormDeferral::Never}) {
+    const auto build = [&](std::int64_t batch, DType dtype) {
+      return models::bert(config, {.batch = batch,
+                                   .sequence = kSequence,
+                                   .dtype = dtype,
+                                   .mask = stof::sliding_window(22, 22)});
+    };
+    check_layer(build, norm_deferral);
+  }
+}
+
+TEST_CASE("a layer of GPT-2, whose norms stand ahead of the products") {
+  models::Gpt2Config config;
+  config.n_layer = 1;
+  config.vocab_size = 1000;
+  for (const auto norm_deferral : {stof::NormDeferral::Always, stof::NormDeferral::Never}) {
+    const auto build = [&](std::int64_t batch, DType dtype) {
+      return models::gpt2(config, {.batch = batch, .sequence = kSequence, .dtype = dtype});
+    };
+    check_layer(build, norm_deferral);
+  }
+}
+
+TEST_CASE("gains that 16 bits do not hold with the weights leave norms where they are") {
+  Graph graph("large");
+  const auto x = graph.input("x", {64, 128}, DType::Float16);
+  const auto w = graph.weight("w", {64, 128}, DType::Float16);
+  graph.output("y", graph.linear(graph.rms_norm(x, graph.weight("g", {128}, DType::Float16)), w));
+  std::string told;
+  const stof::Engine engine({.backend = stof::Backend::Gpu,
+                             .cache_dir = "",
+                             .norm_deferral = stof::NormDeferral::Always,
+                             .on_event = [&](const stof::Event& event) {
+                               told += event.stage == "fallback" ? event.detail : "";
+                             }});
+  HostTensors tensors;
+  tensors["x"] = random_tensor({64, 128}, 1, DType::Float16, -1e-3, 1e-3);
+  tensors["w"] = random_tensor({64, 128}, 2, DType::Float16, 1e-6, 1e-5);
+  tensors["g"] = random_tensor({128}, 3, DType::Float16);
+  const stof::Plan plan = engine.build(graph);
+  CHECK(plan.explain().find("norms behind the products that read them: rms_norm") !=
+        std::string::npos);
+  const Values actual = run_plan(engine, plan, tensors).at("y");
+  CHECK(told.find("'g' times 'w' is of the size") == 0);
+  CHECK(plan.explain().find("norms ahead of all products: 'g' times 'w'") != std::string::npos);
+  const Values expected =
+      run_graph(graph, tensors, {.precision = stof::Precision::Float64}).at("y").values;
+  CHECK(relative_norm(actual, expected) < 3e-2);  // of float16 without all of its digits
 }
 
 TEST_CASE("a layer of LLaMA, with four heads to a key head") {

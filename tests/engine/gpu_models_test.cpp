@@ -6,8 +6,11 @@ using namespace stof::testing;
 using stof::DType;
 using stof::Engine;
 
-TEST_CASE("every case in float16 and bfloat16") {
-  const Engine engine({.backend = stof::Backend::Gpu, .cache_dir = ""});
+namespace {
+
+void check(stof::NormDeferral norm_deferral) {
+  const Engine engine(
+      {.backend = stof::Backend::Gpu, .cache_dir = "", .norm_deferral = norm_deferral});
   for (const ModelCase& of : model_cases()) {
     for (const DType dtype : {DType::Float16, DType::BFloat16}) {
       const double tolerance = dtype == DType::Float16 ? 4e-3 : 4e-2;
@@ -20,4 +23,14 @@ TEST_CASE("every case in float16 and bfloat16") {
       CHECK(error < tolerance);
     }
   }
+}
+
+}  // namespace
+
+TEST_CASE("every case in float16 and bfloat16") {
+  check(stof::NormDeferral::Never);
+}
+
+TEST_CASE("every case with all norms put off until behind the products that read them") {
+  check(stof::NormDeferral::Always);
 }

@@ -24,7 +24,7 @@ HostTensors random_tensors(const Graph& graph) {
 }
 
 void check(const std::vector<OperatorCase>& cases,
-           NormDeferral norm_deferral = NormDeferral::IfFaster) {
+           NormDeferral norm_deferral = NormDeferral::Never) {
   const Engine engine({.backend = Backend::Gpu, .cache_dir = "", .norm_deferral = norm_deferral});
   for (const OperatorCase& of : cases) {
     for (const DType dtype : {DType::Float16, DType::BFloat16}) {

@@ -142,10 +142,10 @@ inline std::vector<OperatorCase> normed_input_cases() {
                                    ? graph.layer_norm(x, gain, graph.weight("s", {of.k}, dtype))
                                    : graph.rms_norm(x, gain);
            const auto y = graph.gelu(graph.scale(linear(normed, "first", of.n, of.k), 0.1));
-           graph.output("y", of.has_residual
-                                 ? graph.add(normed, graph.scale(linear(y, "second", of.k, of.n),
-                                                                 0.1))
-                                 : y);
+           graph.output("y",
+                        of.has_residual
+                            ? graph.add(normed, graph.scale(linear(y, "second", of.k, of.n), 0.1))
+                            : y);
            return graph;
          }});
   }

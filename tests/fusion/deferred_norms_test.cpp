@@ -9,10 +9,11 @@
 #include <doctest/doctest.h>
 
 #include "fusion/fold_product.hpp"
+#include "fusion/joined_testing.hpp"
 #include "fusion/lower.hpp"
 #include "fusion/lowering_testing.hpp"
-#include "fusion/rewritten_graph.hpp"
 #include "graph/bind_dims.hpp"
+#include "reference/model_cases.hpp"
 #include "reference/run.hpp"
 #include "reference/testing.hpp"
 
@@ -81,11 +82,19 @@ std::map<std::string, Values> run_all(const graph::Ir& ir, HostTensors& tensors)
     }
   }
   std::map<std::string, Values> results;
-  for (auto& [name, output] :
-       reference::run(Graph(ir), views, {.precision = Precision::Float32})) {
+  for (auto& [name, output] : reference::run(Graph(ir), views, {.precision = Precision::Float32})) {
     results[name] = std::move(output.values);
   }
   return results;
+}
+
+double total_us(const graph::Ir& ir) {
+  double us = 0;
+  for (const auto& options :
+       lower(ir, shipped_templates(), base::shipped_profile("h200")).options) {
+    us += options.front().time.total_us();
+  }
+  return us;
 }
 
 double relative_error(const Values& found, const Values& expected) {
@@ -194,10 +203,12 @@ TEST_CASE("what cannot be put off stays as it is") {
     graph.output("y", graph.linear(graph.rms_norm(layer.x, gain), layer.weight("w", {64, 64})));
   }
   SUBCASE("a norm that is the weight's side of a product") {
-    graph.output("y", graph.matmul(graph.input("a", {2, 8, 64}, DType::Float16), layer.normed,
-                                   false, true));
+    graph.output(
+        "y", graph.matmul(graph.input("a", {2, 8, 64}, DType::Float16), layer.normed, false, true));
   }
-  SUBCASE("no product") { graph.output("y", graph.relu(layer.normed)); }
+  SUBCASE("no product") {
+    graph.output("y", graph.relu(layer.normed));
+  }
   const graph::Ir ir = layer.ir();
   const DeferredNorms deferred = defer_norms(ir);
   CHECK(deferred.products.empty());
@@ -270,15 +281,59 @@ TEST_CASE("weights are folded with sums of columns that cancel") {
   }
 }
 
-TEST_CASE("whole models mean the same, and are planned") {
+TEST_CASE("models of Hugging Face mean the same with all norms put off, and are planned") {
   const base::DeviceProfile& h200 = base::shipped_profile("h200");
-  for (const Graph& graph : six_models()) {
-    INFO(graph.ir().name);
+  for (const ModelCase& of : model_cases()) {
+    INFO(of.file << " " << of.name);
+    const Graph graph = of.build(DType::Float16);
     const graph::Ir ir = graph::normalise_but_attention(graph.ir());
     const JoinedProducts joined = join_products(ir);
     const DeferredNorms deferred = defer_norms(joined.ir, joined.weights);
-    CHECK(deferred.norms.size() + static_cast<std::size_t>(norms(deferred.ir)) ==
-          static_cast<std::size_t>(norms(ir)));
+    CHECK(norms(deferred.ir) == 1);  // which gives the output
+    HostTensors tensors = tensors_for(graph, open(of.file), of.name);
+    add_joined(tensors, joined.weights);
+    add_folded(tensors, deferred.products);
+    const Comparison result = compare(of, run_all(deferred.ir, tensors).at("last_hidden_state"));
+    CHECK(result.relative_norm() < 2.5e-3);  // weights of float16 are rounded once more
     CHECK_NOTHROW(lower(deferred.ir, shipped_templates(), h200));
+  }
+}
+
+TEST_CASE("of a layer of BERT or GPT-2 no kernel of a norm is left") {
+  const auto launches = [](const Graph& graph) {
+    const JoinedProducts joined = join_products(graph::normalise_but_attention(graph.ir()));
+    const DeferredNorms deferred =
+        defer_norms_if_faster(joined, shipped_templates(), base::shipped_profile("h200"));
+    std::vector<std::string> files;
+    for (const kernel::LaunchRecord& launch :
+         lower(deferred.ir, shipped_templates(), base::shipped_profile("h200")).program.launches) {
+      files.push_back(launch.label);
+    }
+    return files;
+  };
+  const auto added_by_a_layer = [&](const auto& build) {
+    return launches(build(3)).size() - launches(build(2)).size();
+  };
+  for (const std::int64_t batch : {1, 8}) {
+    CHECK(added_by_a_layer([&](std::int64_t layers) {
+            return models::bert({.num_hidden_layers = layers}, {.batch = batch, .sequence = 512});
+          }) == 5);
+    CHECK(added_by_a_layer([&](std::int64_t layers) {
+            return models::gpt2({.n_layer = layers}, {.batch = batch, .sequence = 512});
+          }) == 5);
+  }
+}
+
+TEST_CASE("norms are put off only where that should be faster") {
+  const base::DeviceProfile& h200 = base::shipped_profile("h200");
+  for (const Graph& graph : six_models()) {
+    INFO(graph.ir().name);
+    JoinedProducts joined;
+    joined.ir = graph::normalise_but_attention(graph.ir());
+    const DeferredNorms deferred = defer_norms_if_faster(joined, shipped_templates(), h200);
+    CHECK(total_us(deferred.ir) <= total_us(joined.ir) * (1 + 1e-12));
+    if (deferred.scheme) {  // lowering finds the same one
+      CHECK(lower(deferred.ir, shipped_templates(), h200).scheme == *deferred.scheme);
+    }
   }
 }

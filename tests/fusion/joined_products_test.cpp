@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include "fusion/joined_testing.hpp"
 #include "fusion/lower.hpp"
 #include "fusion/lowering_testing.hpp"
 #include "reference/run.hpp"
@@ -56,19 +57,7 @@ HostTensors tensors_of(const graph::Ir& ir, const std::vector<JoinedWeight>& joi
       tensors[value->name] = random_tensor(value->shape.sizes(), ++seed, value->dtype);
     }
   }
-  for (const JoinedWeight& weight : joined) {
-    std::vector<std::int64_t> shape = tensors.at(weight.parts.front()).shape();
-    shape[0] = 0;
-    for (const std::string& part : weight.parts) {
-      shape[0] += tensors.at(part).shape()[0];
-    }
-    HostTensor whole(tensors.at(weight.parts.front()).dtype(), shape);
-    auto end = whole.bytes().begin();
-    for (const std::string& part : weight.parts) {
-      end = std::ranges::copy(tensors.at(part).bytes(), end).out;
-    }
-    tensors[weight.name] = std::move(whole);
-  }
+  add_joined(tensors, joined);
   return tensors;
 }
 

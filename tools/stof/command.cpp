@@ -106,12 +106,20 @@ void EngineChoice::add_target_to(CLI::App& app) {
 void EngineChoice::add_kernels_to(CLI::App& app) {
   templates.add_to(app);
   cache.add_to(app);
+  app.add_option("--defer-norms", defer_norms,
+                 "Whether products read what norms would, and scale their results")
+      ->check(CLI::IsMember({"never", "if-faster", "always"}))
+      ->capture_default_str();
   app.add_flag("--verbose", is_verbose, "Tell on stderr what is going on");
 }
 
 EngineOptions EngineChoice::options() const {
   static const std::map<std::string, Backend> backends = {
       {"gpu", Backend::Gpu}, {"auto", Backend::Auto}, {"reference", Backend::Reference}};
+  static const std::map<std::string, NormDeferral> deferrals = {
+      {"never", NormDeferral::Never},
+      {"if-faster", NormDeferral::IfFaster},
+      {"always", NormDeferral::Always}};
   if (!device_profile.empty() && target.empty()) {
     throw GraphError("--device-profile '" + device_profile + "' goes with --target");
   }
@@ -121,6 +129,7 @@ EngineOptions EngineChoice::options() const {
                            .device_profile = device_profile,
                            .template_dirs = templates.folders};
   options.cache_dir = cache.directory;
+  options.norm_deferral = deferrals.at(defer_norms);
   if (is_verbose) {
     options.on_event = print_progress;
   }

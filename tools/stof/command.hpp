@@ -93,11 +93,12 @@ struct EngineChoice {
   int device = 0;
   std::string target;
   std::string device_profile;
+  std::string defer_norms = "never";
   bool is_verbose = false;
 
   void add_backend_to(CLI::App& app);  // --backend, --device
   void add_target_to(CLI::App& app);   // --target, --device-profile
-  void add_kernels_to(CLI::App& app);  // --templates, --cache-dir, --verbose
+  void add_kernels_to(CLI::App& app);  // --templates, --cache-dir, --defer-norms, --verbose
   EngineOptions options() const;
 };
 
