@@ -145,10 +145,13 @@ class Plan {
 
 // Turns graphs into plans for one device. Safe to use from several threads.
 class Engine {
+  enum class Nothing : std::uint8_t {};
+
  public:
   // Throws CudaError where there is no GPU for Backend::Gpu, TemplateError for a template that is
   // wrong, GraphError for a bad option.
   explicit Engine(EngineOptions options = {});
+  explicit Engine(Nothing /*none*/) : Engine(EngineOptions()) {}  // Engine({}): options or a copy?
 
   const EngineOptions& options() const { return options_; }
   Backend backend() const;  // that runs the plans: Gpu or Reference

@@ -47,6 +47,10 @@ std::string option_error(const EngineOptions& options) {
 
 }  // namespace
 
+// No options at all are no copy of another engine.
+static_assert(requires { Engine({}); });
+static_assert(requires { Engine(); });
+
 TEST_CASE("the default is a GPU, and the error says why there is none") {
   const std::string text = message<stof::CudaError>([] { const Engine engine; });
   CAPTURE(text);
