@@ -85,6 +85,10 @@ struct EngineOptions {
   std::optional<Trust> trust = {};
   // Where kernels are kept. Nothing: where the environment says; an empty path: in memory alone.
   std::optional<std::filesystem::path> cache_dir = {};
+  // Folders as `stof compile --cache-dir` fills them, that ship with an application: asked in this
+  // order for what the cache has not, trusted as the application is, and never written. What is in
+  // one needs no compiler. Measurements of tuning are the cache's alone.
+  std::vector<std::filesystem::path> packs = {};
   JitMode jit = JitMode::On;
 
   NormDeferral norm_deferral = NormDeferral::Never;

@@ -72,8 +72,8 @@ void publish_file(const fs::path& path, std::string_view bytes) {
   base::write_file_atomically(path, bytes);
 }
 
-DiskLayer::DiskLayer(fs::path folder, bool is_writable, Warn warn)
-    : folder_(std::move(folder)), is_writable_(is_writable), warn_(std::move(warn)) {}
+DiskLayer::DiskLayer(fs::path folder, bool is_writable, Warn warn, std::string_view name)
+    : folder_(std::move(folder)), is_writable_(is_writable), warn_(std::move(warn)), name_(name) {}
 
 fs::path DiskLayer::path_of(EntryKind kind, const base::Digest& digest) const {
   const std::string name = digest.hex();

@@ -26,9 +26,11 @@ using Warn = std::function<void(const std::string&)>;
 // and machines may share and move.
 class DiskLayer : public Layer {
  public:
-  DiskLayer(std::filesystem::path folder, bool is_writable, Warn warn);
+  // `name` must stay: "disk", and "pack" for a folder that an application brings along.
+  DiskLayer(std::filesystem::path folder, bool is_writable, Warn warn,
+            std::string_view name = "disk");
 
-  std::string_view name() const override { return "disk"; }
+  std::string_view name() const override { return name_; }
   // A file that is not what its name says is set aside, if the folder is writable.
   std::shared_ptr<const Entry> find(EntryKind kind, const base::Digest& digest) override;
   // Appears whole or not at all. Throws GraphError where the system refuses, or at 64 MiB.
@@ -42,6 +44,7 @@ class DiskLayer : public Layer {
   std::filesystem::path folder_;
   bool is_writable_;
   Warn warn_;
+  std::string_view name_;
 };
 
 // A file of a writable folder, and the folders above it. Throws GraphError where the system

@@ -1,8 +1,11 @@
 #include "engine/gpu_backend.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <iterator>
 #include <map>
+#include <system_error>
 #include <utility>
 #include <variant>
 
@@ -10,6 +13,8 @@
 
 #include "base/environment.hpp"
 #include "base/gpu_target.hpp"
+#include "base/log.hpp"
+#include "cache/disk_layer.hpp"
 #include "compile/check_entry.hpp"
 #include "cuda/read_device_profile.hpp"
 #include "engine/gpu_layouts.hpp"
@@ -94,12 +99,26 @@ std::shared_ptr<const render::TemplateStore> open_templates(const EngineOptions&
   return std::make_shared<const render::TemplateStore>(render::TemplateStore::open(folders));
 }
 
+// Throws GraphError where a pack is none.
+std::unique_ptr<cache::Layer> open_pack(const std::filesystem::path& pack) {
+  std::error_code ignored;
+  const std::filesystem::path folder = std::filesystem::absolute(pack, ignored) / cache::kLayout;
+  if (!std::filesystem::is_directory(folder, ignored)) {
+    throw GraphError(
+        fmt::format("engine: pack {} has no folder {}, which `stof compile --cache-dir` makes",
+                    pack.string(), cache::kLayout));
+  }
+  const cache::Warn warn = [](const std::string& text) { base::log("{}", text); };
+  return std::make_unique<cache::DiskLayer>(folder, false, warn, "pack");
+}
+
 cache::CacheOptions cache_options(const EngineOptions& options) {
   cache::CacheOptions result = cache::default_options(base::read_environment());
   if (options.cache_dir) {
     result.directory = options.cache_dir->empty() ? std::nullopt : options.cache_dir;
   }
   result.is_read_only = options.jit == JitMode::ReadOnly;
+  std::ranges::transform(options.packs, std::back_inserter(result.packs), open_pack);
   return result;
 }
 

@@ -104,6 +104,30 @@ TEST_CASE("a build fills a cache, and the next one compiles nothing") {
   CHECK_FALSE(second.has("compile"));
 }
 
+TEST_CASE("what is in a pack is neither compiled nor written") {
+  const TemporaryFolder folder;
+  const TemporaryFolder application;
+  const std::string text = Builder(application).engine.build(norm()).explain();
+  const std::filesystem::path pack = application / "cache";
+  const std::filesystem::path empty = folder / "empty";
+  std::filesystem::create_directories(empty / "v1");
+  const Builder builder(folder, {.packs = {empty, pack}, .jit = stof::JitMode::Off});
+  CHECK(builder.engine.build(norm()).explain() == text);
+  CHECK(builder.has("cache"));
+  CHECK_FALSE(builder.has("compile"));
+  CHECK(std::filesystem::is_empty(empty / "v1"));
+
+  CHECK_THROWS_AS(
+      Builder(folder, {.packs = {empty}, .jit = stof::JitMode::Off}).engine.build(norm()),
+      stof::CacheError);
+  try {
+    const Builder none(folder, {.packs = {folder / "none"}});
+    FAIL("no error");
+  } catch (const stof::GraphError& error) {
+    CHECK(std::string(error.what()).find("none has no folder v1, which") != std::string::npos);
+  }
+}
+
 TEST_CASE("a read-only cache is used and not written") {
   const TemporaryFolder folder;
   const Builder builder(folder, {.jit = stof::JitMode::ReadOnly});

@@ -26,7 +26,7 @@ constexpr const char* kCompileExamples = R"(Examples:
   stof compile graph.json --target sm_80 --target sm_90a --dim seq=128
 
 What is compiled for a target runs on every GPU of it: ship the folder with an application, which
-names it as EngineOptions::cache_dir.)";
+names it among EngineOptions::packs.)";
 
 struct PlanOptions {
   GraphOptions graph;
