@@ -79,6 +79,10 @@ class Builder {
       op.inputs.pop_back();
     }
     add_shaped_attributes(op, step);
+    if (op.kind == OpKind::MatMul && meets_float32(step.outputs.front())) {
+      op.attributes["dtype"] = DType::Float32;
+      is_wide_ = true;
+    }
     op.outputs.push_back(-1);
     for (std::size_t i = 1; i < step.outputs.size() && is_given(step.outputs[i]); ++i) {
       op.outputs.push_back(-1);
@@ -87,6 +91,19 @@ class Builder {
     for (std::size_t i = 0; i < results.size(); ++i) {
       add_result(step.outputs[i], results[i]);
     }
+  }
+
+  // Whether a step has a product of 16 bits together with numbers of a row, which are float32: so
+  // is the product then, and what comes of it is cast.
+  bool meets_float32(const std::string& product) const {
+    const auto is_float32 = [&](const std::string& name) {
+      const Port* port = contract_.find_port(name);
+      return port != nullptr && dtype_from_name(port->dtype) == DType::Float32;
+    };
+    return std::ranges::any_of(contract_.pattern, [&](const PatternStep& step) {
+      return std::ranges::find(step.inputs, product) != step.inputs.end() &&
+             std::ranges::any_of(step.inputs, is_float32);
+    });
   }
 
   bool is_given(const std::string& output) const {
@@ -110,6 +127,13 @@ class Builder {
     made_[name] = use_.has_epilogue && hook != contract_.hooks.end() && hook->second == name
                       ? with_epilogue(value)
                       : value;
+    const Port* port = contract_.find_port(name);
+    if (is_wide_ && port != nullptr && dtype_of(*port) != graph::value_at(ir_, value).dtype) {
+      made_[name] = graph::append_one(ir_, {.kind = OpKind::Cast,
+                                            .inputs = {made_[name]},
+                                            .outputs = {-1},
+                                            .attributes = {{"dtype", dtype_of(*port)}}});
+    }
   }
 
   // gelu(value) + a tensor of its shape.
@@ -300,6 +324,7 @@ class Builder {
   const PatternUse& use_;
   graph::Ir ir_;
   std::map<std::string, int> values_;
+  bool is_wide_ = false;             // sums of 16 bits are float32
   std::map<std::string, int> made_;  // by steps: what an output port of that name gives
 };
 

@@ -1,9 +1,8 @@
 // Moments of rows of x, from the tiles of it that go through the ring of a product (sm_90).
 #pragma once
 
+#include "device/mma.cuh"
 #include "device/numeric.cuh"
-#include "device/tile_place.cuh"
-#include "device/vector.cuh"
 
 namespace stof {
 

@@ -133,6 +133,8 @@ TEST_CASE("what is fused behind a product takes less than a pass over its result
   CHECK(us("gated_sm90", 4096, 11008, 4096) <= both);
   CHECK(us("gated_sm90", 4096, 11008, 4096) > 0.95 * both);
   CHECK(us("gated_sm80", 4096, 11008, 4096) > us("gated_sm90", 4096, 11008, 4096));
+  CHECK(us("gemm_moments", 32768, 3072, 768) > us("gemm_tma", 32768, 3072, 768));
+  CHECK(us("gemm_moments", 32768, 3072, 768) < us("gemm_tma", 32768, 3072, 768) + kPassUs);
   const double product = us("gemm_tma", 32768, 768, 768);
   CHECK(us("gemm_norm", 32768, 768, 768) > product);
   CHECK(us("gemm_norm", 32768, 768, 768) < product + 2 * kPassUs);

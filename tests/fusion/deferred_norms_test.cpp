@@ -13,6 +13,7 @@
 #include "fusion/lower.hpp"
 #include "fusion/lowering_testing.hpp"
 #include "graph/bind_dims.hpp"
+#include "graph/canonical.hpp"
 #include "reference/model_cases.hpp"
 #include "reference/run.hpp"
 #include "reference/testing.hpp"
@@ -290,6 +291,9 @@ TEST_CASE("models of Hugging Face mean the same with all norms put off, and are 
     const JoinedProducts joined = join_products(ir);
     const DeferredNorms deferred = defer_norms(joined.ir, joined.weights);
     CHECK(norms(deferred.ir) == 1);  // which gives the output
+    const Graph::Saved saved = Graph(deferred.ir).to_json();
+    CHECK(graph::canonicalise(Graph::from_json(saved.json, saved.data).ir()).digest ==
+          graph::canonicalise(deferred.ir).digest);
     HostTensors tensors = tensors_for(graph, open(of.file), of.name);
     add_joined(tensors, joined.weights);
     add_folded(tensors, deferred.products);

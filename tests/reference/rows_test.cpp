@@ -1,5 +1,7 @@
 #include <limits>
 
+#include "error_of.hpp"
+#include "graph/append.hpp"
 #include "testing.hpp"
 
 using namespace stof::testing;
@@ -76,6 +78,63 @@ TEST_CASE("layer_norm follows its definition, with a large mean too") {
                   1e-10);
     }
   }
+}
+
+TEST_CASE("row_moments and apply_moments are a norm in two steps") {
+  for (const bool is_centred : {true, false}) {
+    Graph graph("moments");
+    const Tensor x = graph.input("x", {3, 5, 17}, DType::Float32);
+    const Tensor gain = graph.input("gain", {17}, DType::Float32);
+    const Tensor shift = graph.input("shift", {17}, DType::Float32);
+    graph.output("norm", is_centred ? graph.layer_norm(x, gain, shift, 1e-3)
+                                    : graph.rms_norm(x, gain, 1e-3));
+    stof::graph::Ir ir = graph.ir();
+    const auto moments =
+        stof::graph::append(ir, {.kind = stof::graph::OpKind::RowMoments,
+                                 .inputs = {0},
+                                 .outputs = {-1, -1},
+                                 .attributes = {{"epsilon", 1e-3}, {"centred", is_centred}}});
+    std::vector<int> inputs = {0, moments[0], 1};
+    if (is_centred) {
+      inputs.insert(inputs.end(), {moments[1], 2});
+    }
+    stof::graph::append_output(
+        ir, "two",
+        stof::graph::append_one(
+            ir, {.kind = stof::graph::OpKind::ApplyMoments, .inputs = inputs, .outputs = {}}));
+    stof::graph::append_output(ir, "mean", moments[1]);
+    HostTensors tensors;
+    tensors["x"] = random_tensor({3, 5, 17}, 1, DType::Float32, 99, 101);
+    tensors["gain"] = random_tensor({17}, 2);
+    tensors["shift"] = random_tensor({17}, 3);
+    const auto results = run_graph(Graph(ir), tensors, {.precision = stof::Precision::Float64});
+    check_close(results.at("two").values, results.at("norm").values);
+    CHECK((results.at("mean").values[0] == 0) == !is_centred);
+  }
+}
+
+TEST_CASE("moments are float32, of the rows that they are for") {
+  Graph graph("moments");
+  const Tensor x = graph.input("x", {3, 5, 16}, DType::Float16);
+  graph.input("other", {3, 4, 1}, DType::Float32);
+  graph.input("gain", {16}, DType::Float16);
+  stof::graph::Ir ir = graph.ir();
+  const auto error_of = [&](std::vector<int> inputs) {
+    return stof::test::error_of([&] {
+      stof::graph::append_one(
+          ir, {.kind = stof::graph::OpKind::ApplyMoments, .inputs = std::move(inputs)});
+    });
+  };
+  const auto moments =
+      stof::graph::append(ir, {.kind = stof::graph::OpKind::RowMoments,
+                               .inputs = {0},
+                               .outputs = {-1},
+                               .attributes = {{"epsilon", 0.0}, {"centred", true}}});
+  CHECK(error_of({0, 1, 2}).find("factor [3, 4, 1] is for rows of x [3, 5, 16]") !=
+        std::string::npos);
+  CHECK(error_of({0, 0, 2}).find("float32") != std::string::npos);
+  CHECK(error_of({0, moments[0], 2, -1, 2}).find("shift [16] comes with a mean alone") !=
+        std::string::npos);
 }
 
 TEST_CASE("rms_norm follows its definition") {
