@@ -47,6 +47,17 @@ struct MmaProduct {
   double exchange_ns = 3920;  // the parts of a split k meet in memory
 };
 
+// chain_sm80, chain_sm90, gated_chain_sm80, gated_chain_sm90: a unit is 64 of k of 1024 elements of
+// a tile, by one warp. Measured for up to 64 rows.
+struct ChainedProducts {
+  double l2_share = 0.527;       // of l2_gbps
+  double exposed_share = 0.466;  // of what the copies take, where blocks wait for each other
+  double block_ns = 1430;        // of as many blocks as run at once
+  double round_ns = 2530;        // the same, seen from one that waits
+  double unit_ns = 305;
+  double exchange_ns = 130;  // one more block shares the sums of a tile
+};
+
 // vector_rows, vector_columns: few rows of x, every weight read once.
 struct VectorProduct {
   double dram_share = 1.0;
@@ -137,6 +148,7 @@ struct Coefficients {
   WgmmaProduct wgmma_product;
   RingProduct ring_product;
   MmaProduct mma_product;
+  ChainedProducts chained_products;
   VectorProduct vector_product;
   SimpleProduct simple_product;
   // By name of the template; "" for those that have no line of their own.

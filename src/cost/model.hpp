@@ -29,6 +29,13 @@
 // gemm_sum_norm are the same in clusters, with
 //   blocks + queue exchange_ns + queue tile_m tile_n norm_element_ns
 //
+// Two products in one launch have first.blocks + second.blocks, `rounds` times as many as run at
+// once but at least twice, whose warps share the steps of a block:
+//   blocks = rounds block_ns
+//   l2     = 128 (rows + columns) of each step of each block / R(l2)
+//   wait   = rounds round_ns + units of a warp unit_ns + (split - 1) exchange_ns
+//            + exposed_share l2
+//
 // Attention over tiles: query tiles with the most key tiles go first, but for those that are worked
 // on in parts. One of r 64 query rows that has e key tiles, of which p carry a mask, takes of an
 // SM, for w times 64 dimensions a head,

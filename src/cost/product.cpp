@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "cost/chained_products.hpp"
 #include "cost/occupancy.hpp"
 #include "mask/bits.hpp"
 
@@ -315,6 +316,9 @@ std::optional<Prediction> predict_product(const Sm& sm, const Problem& problem,
       has(config, {"tile_m", "tile_n", "tile_k", "stages", "warps_m", "warps_n"})) {
     return mma_product(sm, problem, config, weights);
   }
+  if (is_chain(name) && has(config, {"tile_m", "tile_inner", "tile_n", "stages", "warps"})) {
+    return predict_chain(sm, problem, config);
+  }
   if (name == "vector_rows" || name == "vector_columns") {
     return vector_product(sm, problem, config);
   }
@@ -361,6 +365,8 @@ std::vector<KernelConfig> product_settings(const Sm& sm, const Problem& problem)
                           {"warps_n", s[5]},
                           {"group_m", 8}});
     }
+  } else if (is_chain(name)) {
+    settings = chain_settings(problem);
   } else if (name == "vector_rows") {
     settings.push_back(rows_setting(Product(problem)));
   } else if (name == "vector_columns") {

@@ -205,8 +205,8 @@ class Matcher {
       if (!value || (attribute.value && *attribute.value != *value)) {
         return false;
       }
-      if (!attribute.value) {
-        attributes_.insert_or_assign(attribute.name, *value);
+      if (!attribute.value && attributes_.emplace(attribute.name, *value).first->second != *value) {
+        return false;
       }
     }
     return true;

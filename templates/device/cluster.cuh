@@ -23,6 +23,23 @@ __device__ __forceinline__ float4 load_from(unsigned rank, const float4* place) 
   return values;
 }
 
+// The sum of what the CTAs of a cluster have at one place, in order of their ranks.
+template <int Parts>
+__device__ __forceinline__ float4 sum_in_cluster(const float4* place) {
+  float4 parts[Parts];
+#pragma unroll
+  for (int other = 0; other < Parts; ++other) {
+    parts[other] = load_from(other, place);
+  }
+  float4 sum = parts[0];
+#pragma unroll
+  for (int other = 1; other < Parts; ++other) {
+    sum = make_float4(sum.x + parts[other].x, sum.y + parts[other].y, sum.z + parts[other].z,
+                      sum.w + parts[other].w);
+  }
+  return sum;
+}
+
 // Adds up what the CTAs of a cluster have, in order of their ranks and so with the same bits every
 // time. Each gets the sums of its share of the Count fours of a thread: `rank * Count / Parts` is
 // the first. `places` is the same shared memory in each, of Count float4 for each thread.
@@ -46,18 +63,7 @@ __device__ __forceinline__ void add_parts_in_cluster(float (&shares)[Count / Par
   cluster_barrier();
 #pragma unroll
   for (int i = 0; i < kShare; ++i) {
-    const float4* place = places + (int(rank) * kShare + i) * Threads;
-    float4 parts[Parts];
-#pragma unroll
-    for (int other = 0; other < Parts; ++other) {
-      parts[other] = load_from(other, place);
-    }
-    float4 sum = parts[0];
-#pragma unroll
-    for (int other = 1; other < Parts; ++other) {
-      sum = make_float4(sum.x + parts[other].x, sum.y + parts[other].y, sum.z + parts[other].z,
-                        sum.w + parts[other].w);
-    }
+    const float4 sum = sum_in_cluster<Parts>(places + (int(rank) * kShare + i) * Threads);
     shares[i][0] = sum.x;
     shares[i][1] = sum.y;
     shares[i][2] = sum.z;

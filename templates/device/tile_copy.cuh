@@ -12,11 +12,11 @@ namespace stof {
 // distance between rows.
 template <int Rows, int Columns, int Threads, bool AllColumnsExist, typename T>
 __device__ __forceinline__ void copy_tile(unsigned tile, const T* source, long long stride,
-                                          int rows, int columns) {
+                                          int rows, int columns, int thread = int(threadIdx.x)) {
   constexpr int kChunks = Columns / 8;
   constexpr int kRowsPerPass = Threads / kChunks;
-  const int chunk = int(threadIdx.x) % kChunks;
-  const int first_row = int(threadIdx.x) / kChunks;
+  const int chunk = thread % kChunks;
+  const int first_row = thread / kChunks;
   const unsigned first = tile + swizzled_offset<2 * Columns>(
                                     first_row, chunk);  // eight rows on, the swizzle is the same
   const int chunk_bytes = AllColumnsExist ? 16 : min(max(2 * (columns - 8 * chunk), 0), 16);

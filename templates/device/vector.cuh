@@ -137,6 +137,16 @@ __device__ __forceinline__ void store_elements_anywhere(T* pointer, const T (&el
 }
 
 template <int N, typename T>
+__device__ __forceinline__ void store_floats_anywhere(T* pointer, const float (&values)[N]) {
+  T elements[N];
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    elements[i] = from_float<T>(values[i]);
+  }
+  store_elements_anywhere(pointer, elements);
+}
+
+template <int N, typename T>
 __device__ __forceinline__ void load_floats_anywhere(float (&values)[N], const T* pointer) {
   T elements[N];
   load_elements_anywhere(elements, pointer);

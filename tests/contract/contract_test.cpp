@@ -38,8 +38,8 @@ TEST_CASE("a full header is read field by field") {
   CHECK(contract.workspace.must_be_zero);
   CHECK(contract.launch.pdl);
   CHECK(contract.launch.arguments[5].kind == ArgumentKind::Workspace);
-  CHECK(contract.launch.arguments[6].value.text() == "dim.tokens");
-  CHECK(contract.launch.arguments[7].value.type() == ScalarType::Float);
+  CHECK(contract.launch.arguments[6].value.expr().text() == "dim.tokens");
+  CHECK(contract.launch.arguments[7].value.expr().type() == ScalarType::Float);
   CHECK(contract.hooks.at("epilogue") == "y");
   CHECK(contract.tests[1].at("hidden") == 1000);
 }
@@ -85,7 +85,7 @@ TEST_CASE("a tensor map is an argument of its own, and passes its port") {
   CHECK(map.kind == ArgumentKind::TensorMap);
   CHECK(map.name == "x");
   REQUIRE(map.box.size() == 2);
-  CHECK(map.box[0].text() == "param.rows_per_block");
+  CHECK(map.box[0].expr().text() == "param.rows_per_block");
 }
 
 TEST_CASE("weights, escapes and replacements") {

@@ -152,6 +152,47 @@ inline std::vector<OperatorCase> normed_input_cases() {
   return cases;
 }
 
+// activation(x w + b) v + c + r, and the same with a gated layer in front, for few rows.
+inline std::vector<OperatorCase> chained_product_cases() {
+  using Activation = Tensor (Graph::*)(const Tensor&);
+  struct Size {
+    std::int64_t m, k, inner, n;
+    Activation activation;
+    bool is_gated, has_bias;
+    WeightLayout layout;
+  };
+  const std::vector<Size> sizes = {
+      {8, 768, 3072, 768, &Graph::gelu, false, true, WeightLayout::OutIn},
+      {5, 768, 3072, 768, &Graph::gelu_tanh, false, true, WeightLayout::InOut},
+      {16, 776, 2056, 520, &Graph::relu, false, false, WeightLayout::OutIn},
+      {9, 1032, 1544, 1000, &Graph::silu, false, true, WeightLayout::InOut},
+      {4, 1024, 2816, 1024, &Graph::silu, true, false, WeightLayout::OutIn},
+      {7, 776, 2056, 520, &Graph::gelu, true, true, WeightLayout::InOut}};
+  std::vector<OperatorCase> cases;
+  for (const Size& of : sizes) {
+    cases.push_back(
+        {fmt::format("chained {}x{}x{}x{}", of.m, of.k, of.inner, of.n), [of](DType dtype) {
+           Graph graph("chained");
+           const auto linear = [&](const Tensor& x, const std::string& name, std::int64_t n) {
+             const std::int64_t k = x.shape()[-1].value();
+             const Shape shape = of.layout == WeightLayout::OutIn ? Shape{n, k} : Shape{k, n};
+             const auto w = graph.weight("w_" + name, shape, dtype, {.layout = of.layout});
+             return of.has_bias ? graph.linear(x, w, graph.weight("b_" + name, {n}, dtype))
+                                : graph.linear(x, w);
+           };
+           const auto x = graph.scale(graph.input("x", {2, of.m, of.k}, dtype), 0.1);
+           Tensor inner = (graph.*of.activation)(linear(x, "inner", of.inner));
+           if (of.is_gated) {
+             inner = graph.multiply(inner, linear(x, "up", of.inner));
+           }
+           const Tensor y = linear(inner, "outer", of.n);
+           graph.output("y", graph.add(y, graph.input("r", y.shape(), dtype)));
+           return graph;
+         }});
+  }
+  return cases;
+}
+
 // norm(x w + b + r), and the sum where it is asked for.
 inline std::vector<OperatorCase> normed_product_cases() {
   struct Size {

@@ -130,7 +130,8 @@ TEST_CASE("a name without a value, or with one of another type, is an error") {
 
 TEST_CASE("a formula is worth what its expression is, and looks names up as they are wanted") {
   const Formula formula(parse_expression(
-      "a > 2 ? a * b : 7", {.scalars = {{"a", ScalarType::Int}, {"b", ScalarType::Int}}}));
+      "a > 2 ? a * b : 7",
+      {.scalars = {{"a", ScalarType::Int}, {"b", ScalarType::Int}}, .tables = {}, .captures = {}}));
   const auto with = [](std::int64_t a, std::int64_t b) {
     return [=](const std::string& name) -> std::optional<Value> {
       return name == "a" ? std::optional<Value>(a)

@@ -154,8 +154,8 @@ class Kernels {
 void add_cases(Kernels& kernels, const base::DeviceProfile& device) {
   for (const auto& cases :
        {testing::matmul_cases(), testing::gated_cases(), testing::normed_product_cases(),
-        testing::row_cases(), testing::other_cases(), testing::attention_cases(),
-        testing::attention_cases(34)}) {
+        testing::chained_product_cases(), testing::row_cases(), testing::other_cases(),
+        testing::attention_cases(), testing::attention_cases(34)}) {
     for (const testing::OperatorCase& of : cases) {
       kernels.add(of.build(DType::Float16), device);
     }

@@ -82,6 +82,82 @@ TEST_CASE("LLaMA's gated layer is one launch from a short prompt on") {
   }
 }
 
+TEST_CASE("both products of an MLP are one launch where there are few tokens") {
+  const auto kernels = [](std::int64_t tokens, std::int64_t hidden, WeightLayout layout) {
+    Graph graph("mlp");
+    const auto weight = [&](const char* name, std::int64_t n, std::int64_t k) {
+      const Shape shape = layout == WeightLayout::OutIn ? Shape{n, k} : Shape{k, n};
+      return graph.weight(name, shape, DType::Float16, {.layout = layout});
+    };
+    const auto x = graph.input("x", {tokens, hidden}, DType::Float16);
+    const auto b = graph.weight("b", {4 * hidden}, DType::Float16);
+    const auto inner = graph.gelu(graph.linear(x, weight("w", 4 * hidden, hidden), b));
+    const auto c = graph.weight("c", {hidden}, DType::Float16);
+    const auto outer = graph.linear(inner, weight("v", hidden, 4 * hidden), c);
+    graph.output("y", graph.add(outer, x));
+    return lowered(graph).program.kernels;
+  };
+  using Kernels = std::vector<std::string>;
+  for (const WeightLayout layout : {WeightLayout::OutIn, WeightLayout::InOut}) {
+    for (const std::int64_t hidden : {768, 1024}) {
+      CHECK(kernels(16, hidden, layout) == Kernels{"chain_sm90"});
+      for (const std::int64_t tokens : {128, 512, 4096}) {
+        CHECK(kernels(tokens, hidden, layout) != Kernels{"chain_sm90"});
+      }
+    }
+  }
+  CHECK(kernels(32, 768, WeightLayout::OutIn) == Kernels{"chain_sm90"});
+  CHECK(kernels(1, 4096, WeightLayout::OutIn) == Kernels{"chain_sm90"});
+  for (const std::int64_t tokens : {1, 4, 64}) {
+    CHECK(kernels(tokens, 768, WeightLayout::OutIn) != Kernels{"chain_sm90"});
+  }
+  for (const std::int64_t tokens : {16, 64}) {
+    CHECK(kernels(tokens, 4096, WeightLayout::OutIn) != Kernels{"chain_sm90"});
+  }
+}
+
+TEST_CASE("a chain of few rows is one launch, whatever its activation is") {
+  for (const testing::OperatorCase& of : testing::chained_product_cases()) {
+    const Graph graph = of.build(DType::Float16);
+    const fusion::Lowered result = lowered(graph);
+    const kernel::KernelSpec& spec = result.specs.back();
+    std::string options;
+    for (const fusion::Option& option : result.options.back()) {
+      options += "\n" + option.text();
+    }
+    INFO(of.name, ": ", fmt::format("{}", fmt::join(result.program.kernels, " ")), options);
+    REQUIRE(spec.entry.find("chain_sm") != std::string::npos);
+    CHECK(graph.dump().find(spec.variables["op"]["activated"].get<std::string>() + "(") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("LLaMA's MLP is one launch where it decodes one token") {
+  const auto kernels = [](std::int64_t tokens) {
+    Graph graph("llama");
+    const auto x = graph.input("x", {tokens, 4096}, DType::Float16);
+    const auto gate = graph.linear(x, graph.weight("gate", {11008, 4096}, DType::Float16));
+    const auto up = graph.linear(x, graph.weight("up", {11008, 4096}, DType::Float16));
+    const auto inner = graph.multiply(graph.silu(gate), up);
+    const auto outer = graph.linear(inner, graph.weight("down", {4096, 11008}, DType::Float16));
+    graph.output("y", graph.add(outer, x));
+    return lowered(graph).program.kernels;
+  };
+  using Kernels = std::vector<std::string>;
+  CHECK(kernels(1) == Kernels{"gated_chain_sm90"});
+  CHECK(kernels(16) != Kernels{"gated_chain_sm90"});
+  CHECK(kernels(128) != Kernels{"gated_chain_sm90"});
+}
+
+TEST_CASE("weights of a pattern lie alike") {
+  Graph graph("mixed");
+  const auto x = graph.input("x", {16, 768}, DType::Float16);
+  const auto w = graph.weight("w", {3072, 768}, DType::Float16);
+  const auto v = graph.weight("v", {3072, 768}, DType::Float16, {.layout = WeightLayout::InOut});
+  graph.output("y", graph.linear(graph.gelu(graph.linear(x, w)), v));
+  CHECK(lowered(graph).program.launches.size() == 2);
+}
+
 TEST_CASE("a product takes the norm behind it along where there are many rows") {
   const auto kernels = [](std::int64_t tokens, bool gives_sum, WeightLayout layout) {
     Graph graph("product_norm");
@@ -205,7 +281,7 @@ TEST_CASE("ports have the names that their author likes, and patterns may begin 
                           const std::string& arguments, const Graph& graph) {
     auto texts = render::TemplateStore::open({}).texts();
     texts["mine/mine.jinja"] = fmt::format(R"contract({{#
-{{ "contract": 1, "name": "mine", "version": 1, "summary": "what costs nothing",
+{{ "contract": 1, "name": "mine", "version": 1, "summary": "what costs nothing", "replaces": "reduce_max",
   "ports": {{ {} }}, "pattern": [ {} ], "dtypes": {{"T": ["float16"]}}, "accumulate": "float32",
   "resources": {{ "threads": "256", "shared_bytes": "0", "registers": "32" }},
   "launch": {{ "grid": ["1"], "block": ["256"], "arguments": [ {} ] }},
@@ -221,24 +297,26 @@ TEST_CASE("ports have the names that their author likes, and patterns may begin 
   Graph product("product");
   product.output("y", product.matmul(product.input("x", {64, 32}, DType::Float16),
                                      product.input("w", {32, 48}, DType::Float16)));
-  CHECK(kernels(R"("a": {"shape": ["batch", "m", "k"], "dtype": "T"},
-                   "b": {"shape": ["batch", "k", "n"], "dtype": "T"},
-                   "c": {"shape": ["batch", "m", "n"], "dtype": "T"})",
-                R"("c = matmul(a, b; transpose_b: bool)")", R"("a", "b", "c")", product) == mine);
+  CHECK(kernels(R"json("a": {"shape": ["batch", "m", "k"], "dtype": "T"},
+                       "b": {"shape": ["batch", "k", "n"], "dtype": "T"},
+                       "c": {"shape": ["batch", "m", "n"], "dtype": "T"})json",
+                R"json("c = matmul(a, b; transpose_b: bool)")json", R"json("a", "b", "c")json",
+                product) == mine);
 
   Graph largest("largest");
   largest.output("y", largest.reduce_max(largest.input("x", {64, 32, 8}, DType::Float16), 1));
-  CHECK(kernels(R"("src": {"shape": ["outer", "axis", "inner"], "dtype": "T"},
-                   "dst": {"shape": ["outer", "inner"], "dtype": "T"})",
-                R"("dst = reduce_max(src)")", R"("src", "dst")", largest) == mine);
+  CHECK(kernels(R"json("src": {"shape": ["outer", "axis", "inner"], "dtype": "T"},
+                       "dst": {"shape": ["outer", "inner"], "dtype": "T"})json",
+                R"json("dst = reduce_max(src)")json", R"json("src", "dst")json", largest) == mine);
 
   Graph shifted("shifted");
   const auto x = shifted.input("x", {4, 64, 32}, DType::Float16);
   shifted.output("y", shifted.exp(shifted.subtract(x, shifted.reduce_max(x, -1, true))));
-  CHECK(kernels(R"("src": {"shape": ["rows", "hidden"], "dtype": "T"}, "dst": {"like": "src"})",
-                R"("top = reduce_max(src; axis = -1, keep_axis = 1)", "rest = subtract(src, top)",
-                   "dst = exp(rest)")",
-                R"("src", "dst")", shifted) == mine);
+  CHECK(kernels(R"json("src": {"shape": ["rows", "hidden"], "dtype": "T"},
+                       "dst": {"like": "src"})json",
+                R"json("top = reduce_max(src; axis = -1, keep_axis = 1)",
+                       "rest = subtract(src, top)", "dst = exp(rest)")json",
+                R"json("src", "dst")json", shifted) == mine);
 }
 
 TEST_CASE("each way to run a launch is listed once") {
@@ -312,8 +390,8 @@ TEST_CASE("integers are cast by copies, one cast a kernel") {
 TEST_CASE("every operator has a template, on every GPU") {
   for (const auto& cases :
        {testing::matmul_cases(), testing::gated_cases(), testing::normed_product_cases(),
-        testing::row_cases(), testing::other_cases(), testing::attention_cases(),
-        testing::attention_cases(34)}) {
+        testing::chained_product_cases(), testing::row_cases(), testing::other_cases(),
+        testing::attention_cases(), testing::attention_cases(34)}) {
     for (const testing::OperatorCase& of : cases) {
       for (const DType dtype : {DType::Float16, DType::BFloat16}) {
         const std::string text = of.name + " " + std::string(name(dtype));

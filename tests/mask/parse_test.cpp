@@ -56,7 +56,8 @@ TEST_CASE("parse: errors say where") {
   CHECK(error("strided(99999999999)") == "mask: column 9: expected an integer of 32 bits");
   CHECK(error("random_tokens(a, 1)") == "mask: column 15: expected a number");
   CHECK(error("strided(1, 2)") == "mask: column 8: strided(stride) takes 1 arguments, has 2");
-  CHECK(error("documents()") == "mask: column 10: documents(starts…) takes at least 1 arguments, has 0");
+  CHECK(error("documents()") ==
+        "mask: column 10: documents(starts…) takes at least 1 arguments, has 0");
   CHECK(error("sliding_window(-1, 2)").starts_with("mask: sliding_window: left -1 is not in 0"));
   CHECK(
       error("causl").starts_with("expression, column 1: causl is not defined; known are batch, "));

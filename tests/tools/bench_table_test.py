@@ -67,7 +67,7 @@ class Cases(unittest.TestCase):
         self.assertEqual((len(cases), cases[0].kv_len, cases[-1].kv_len), (41, 128, 16384))
         self.assertEqual(len({case.text for case in cases}), 41)
         cases = bench_results.parse_cases([], bench_results.parse_fusion_case, bench_results.FUSION_CASES)
-        self.assertEqual((len(cases), cases[-1].text), (35, "gated:32768:4096"))
+        self.assertEqual((len(cases), cases[-1].text), (42, "gated:32768:4096"))
         cases = bench_results.parse_cases([], bench_results.parse_model_case, bench_results.MODEL_CASES)
         self.assertEqual((len(cases), cases[0].text, cases[-1].text), (18, "bert-base:1:128", "llama-7b-4layers:16:2048"))
 

@@ -92,6 +92,19 @@ class GroupBuilder {
     return graph_.multiply(graph_.silu(gate), up);
   }
 
+  // Of wide rows, with a weight [out, in] and the residual: what follows an activation.
+  Tensor down_and_residual(const Tensor& x) {
+    const Tensor weight = tensor("down", {size_.hidden, x.shape()[-1]});
+    const Tensor residual = tensor("residual", {size_.tokens, size_.hidden});
+    return graph_.add(graph_.matmul(x, weight, false, true), residual);
+  }
+
+  // Up to four times the channels, with a weight [out, in].
+  Tensor up_and_gelu(const Tensor& x) {
+    const Tensor weight = tensor("up", {4 * size_.hidden, size_.hidden});
+    return graph_.gelu(add_bias(graph_.matmul(x, weight, false, true), "bias_in"));
+  }
+
   Graph finish(const Tensor& y) {
     graph_.output("y", y);
     return std::move(graph_);
@@ -127,6 +140,8 @@ const std::map<std::string_view, Group>& groups() {
          const Tensor inner = b.gelu(b.add_bias(b.product(b.x(), "weight_in", 4), "bias_in"));
          return b.residual_norm(b.add_bias(b.product(inner, "weight_out", 1), "bias_out"));
        }},
+      {"mlp_res", [](GroupBuilder& b) { return b.down_and_residual(b.up_and_gelu(b.x())); }},
+      {"gated_mlp_res", [](GroupBuilder& b) { return b.down_and_residual(b.gated(b.x())); }},
   };
   return groups;
 }

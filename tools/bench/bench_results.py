@@ -35,13 +35,15 @@ FUSION_SIZES = {
     "gated": [(128, 768), (4096, 768), (128, 4096), (4096, 4096), (32768, 4096)],
     "gemm_bias_res_ln": [(128, 768), (4096, 768), (32768, 768), (4096, 4096)],
     "mlp_res_ln": [(128, 768), (4096, 768), (32768, 768), (4096, 4096)],
+    "mlp_res": [(1, 768), (16, 768), (64, 768), (1, 4096), (16, 4096)],
+    "gated_mlp_res": [(1, 4096), (16, 4096)],
 }
 FUSION_CASES = [f"{group}:{tokens}:{hidden}" for group, sizes in FUSION_SIZES.items() for tokens, hidden in sizes]
 MODELS = ["bert-base", "bert-large", "gpt2", "t5-base", "vit-base", "llama-7b-4layers"]
 MODEL_SIZES = [(1, 128), (8, 512), (16, 2048)]
 MODEL_CASES = [f"{model}:{batch}:{seq}" for model in MODELS for batch, seq in MODEL_SIZES]
 # Products of weights: what a run costs beside the passes over x.
-GROUP_FLOPS = {"bias_res_ln": 0, "rmsnorm": 0, "gemm_hh": 2, "gemm_h3h_bias": 6, "gemm_bias_gelu": 8, "gated": 32 / 3, "gemm_bias_res_ln": 2, "mlp_res_ln": 16}
+GROUP_FLOPS = {"bias_res_ln": 0, "rmsnorm": 0, "gemm_hh": 2, "gemm_h3h_bias": 6, "gemm_bias_gelu": 8, "gated": 32 / 3, "gemm_bias_res_ln": 2, "mlp_res_ln": 16, "mlp_res": 16, "gated_mlp_res": 16}
 
 
 @dataclass(frozen=True)
