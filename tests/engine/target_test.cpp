@@ -83,6 +83,23 @@ TEST_CASE("a mask that arrives at run time is planned without a GPU") {
   CHECK(bounded.workspace_bytes() < plan.workspace_bytes());
 }
 
+TEST_CASE("norms behind the products that read them are named, and come where they are asked for") {
+  stof::Graph graph("normed");
+  const auto x = graph.input("x", {64, 256}, DType::Float16);
+  const auto normed = graph.rms_norm(x, graph.weight("gain", {256}, DType::Float16));
+  graph.output("y", graph.linear(normed, graph.weight("w", {512, 256}, DType::Float16)));
+  const TemporaryFolder folder;
+  const std::string before = Builder(folder).engine.build(graph).explain();
+  CHECK(before.find("norms behind") == std::string::npos);
+  CHECK(before.find("norm/rms_norm.jinja") != std::string::npos);
+  const Builder builder(folder, {.norm_deferral = stof::NormDeferral::Always});
+  const std::string text = builder.engine.build(graph).explain();
+  CAPTURE(text);
+  CHECK(text.find("\nnorms behind the products that read them: rms_norm_2\n") != std::string::npos);
+  CHECK(text.find("matmul/gemm_moments.jinja") != std::string::npos);
+  CHECK(text.find("norm/") == std::string::npos);
+}
+
 TEST_CASE("a build fills a cache, and the next one compiles nothing") {
   const TemporaryFolder folder;
   const Builder first(folder);
