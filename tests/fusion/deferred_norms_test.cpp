@@ -308,15 +308,11 @@ TEST_CASE("of a layer of BERT or GPT-2 no kernel of a norm is left") {
     const JoinedProducts joined = join_products(graph::normalise_but_attention(graph.ir()));
     const DeferredNorms deferred =
         defer_norms_if_faster(joined, shipped_templates(), base::shipped_profile("h200"));
-    std::vector<std::string> files;
-    for (const kernel::LaunchRecord& launch :
-         lower(deferred.ir, shipped_templates(), base::shipped_profile("h200")).program.launches) {
-      files.push_back(launch.label);
-    }
-    return files;
+    return lower(deferred.ir, shipped_templates(), base::shipped_profile("h200"))
+        .program.launches.size();
   };
   const auto added_by_a_layer = [&](const auto& build) {
-    return launches(build(3)).size() - launches(build(2)).size();
+    return launches(build(3)) - launches(build(2));
   };
   for (const std::int64_t batch : {1, 8}) {
     CHECK(added_by_a_layer([&](std::int64_t layers) {
