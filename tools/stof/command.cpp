@@ -17,7 +17,7 @@ std::pair<std::string, std::string> split_assignment(std::string_view option,
                                                      const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == 0 || equals == std::string::npos || equals + 1 == text.size()) {
-    throw GraphError(fmt::format("{} '{}' is not NAME=VALUE", option, text));
+    throw CLI::ValidationError(fmt::format("{} '{}' is not NAME=VALUE", option, text));
   }
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
@@ -36,10 +36,11 @@ DimValues DimOptions::values() const {
     const char* end = text.data() + text.size();
     const auto result = std::from_chars(text.data(), end, value);
     if (result.ec != std::errc() || result.ptr != end) {
-      throw GraphError(fmt::format("--dim {}: '{}' is no integer of 64 bits", name, text));
+      throw CLI::ValidationError(
+          fmt::format("--dim {}: '{}' is no integer of 64 bits", name, text));
     }
     if (!values.emplace(name, value).second) {
-      throw GraphError(fmt::format("--dim {} is given twice", name));
+      throw CLI::ValidationError(fmt::format("--dim {} is given twice", name));
     }
   }
   return values;
@@ -121,7 +122,7 @@ EngineOptions EngineChoice::options() const {
       {"if-faster", NormDeferral::IfFaster},
       {"always", NormDeferral::Always}};
   if (!device_profile.empty() && target.empty()) {
-    throw GraphError("--device-profile '" + device_profile + "' goes with --target");
+    throw CLI::ValidationError("--device-profile '" + device_profile + "' goes with --target");
   }
   EngineOptions options = {.backend = backends.at(backend),
                            .device = device,

@@ -104,7 +104,7 @@ void compile(const CompileOptions& options) {
   const Graph graph = options.graph.read();
   for (const std::string& target : options.targets) {
     if (target.empty()) {
-      throw GraphError("--target is empty, it names what to compile for, such as sm_90a");
+      throw CLI::ValidationError("--target is empty, it names what to compile for, such as sm_90a");
     }
     EngineChoice choice = options.engine;
     choice.target = target;

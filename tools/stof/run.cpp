@@ -37,7 +37,7 @@ Paths paths_of(std::string_view option, const std::vector<std::string>& assignme
   for (const std::string& assignment : assignments) {
     const auto [name, path] = split_assignment(option, assignment);
     if (!paths.emplace(name, path).second) {
-      throw GraphError(fmt::format("{} {} is given twice", option, name));
+      throw CLI::ValidationError(fmt::format("{} {} is given twice", option, name));
     }
   }
   return paths;

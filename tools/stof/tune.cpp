@@ -171,7 +171,7 @@ void export_records(const TuneOptions& options, cache::TuningStore& store) {
 
 void tune(const TuneOptions& options) {
   if (options.graphs.empty() && options.export_path.empty() && options.import_path.empty()) {
-    throw GraphError("tune: nothing to do: there is no GRAPH, --import or --export");
+    throw CLI::ValidationError("tune: nothing to do: there is no GRAPH, --import or --export");
   }
   std::optional<cache::Cache> cache;
   if (!options.export_path.empty() || !options.import_path.empty()) {
