@@ -79,6 +79,23 @@ TEST_CASE("what overflows or is no number is forgiven where the unfused graph ha
         std::string::npos);
 }
 
+TEST_CASE("no number is forgiven where the unfused graph has none, however large the result") {
+  Graph graph("squares");
+  auto x = graph.input("x", {2, 40}, DType::Float16);
+  auto square = graph.multiply(x, x);
+  graph.output("y", graph.subtract(square, graph.scale(square, 0.1)));
+  HostTensors tensors = {{"x", HostTensor(DType::Float16, {2, 40})}};
+  HostTensor y(DType::Float16, {2, 40});
+  for (std::int64_t i = 0; i < 80; ++i) {
+    tensors.at("x").set(i, i == 3 ? 300 : 1);  // 81000, by way of inf - inf
+    y.set(i, i == 3 ? std::numeric_limits<double>::quiet_NaN() : 0.9);
+  }
+  const ExpectedOutput expected = expected_outputs(graph.ir(), tensors, DType::Float32).front();
+  CHECK_FALSE(wrong_numbers(expected, y));
+  y.set(4, std::numeric_limits<double>::quiet_NaN());
+  CHECK(wrong_numbers(expected, y));
+}
+
 TEST_CASE("a large mean allows what it costs good kernels, and no more") {
   Graph graph("norm");
   auto x = graph.input("x", {4, 1000}, DType::Float32);
