@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <string_view>
 #include <utility>
 
 #include "graph/op_info.hpp"
@@ -85,12 +86,16 @@ class Matcher {
 
   // Goes on from every way in which the operator fits the step.
   void bind_each_way(std::size_t i, int op, std::vector<Match>& found) const {
+    if (!is_named(i, op) || !(*is_free_)[static_cast<std::size_t>(op)] ||
+        std::find(steps_.begin(), steps_.end(), op) != steps_.end()) {
+      return;
+    }
     const std::size_t input_count = ir_->operators[static_cast<std::size_t>(op)].inputs.size();
     const bool has_choice =
         input_count == 2 && is_commutative(ir_->operators[static_cast<std::size_t>(op)].kind);
-    for (const bool is_swapped : {false, true}) {
+    for (int way = 0; way < (has_choice ? 2 : 1); ++way) {
       Matcher next = *this;
-      if ((!is_swapped || has_choice) && next.bind(i, op, is_swapped)) {
+      if (next.bind(i, op, /*is_swapped=*/way == 1)) {
         next.complete(found);
       }
     }
@@ -147,21 +152,17 @@ class Matcher {
   }
 
   bool is_named(std::size_t i, int op) const {
-    const std::string name = name_of(op);
+    const std::string_view name = name_of(op);
     const auto& others = step(i).alternatives;
     return name == step(i).op || std::find(others.begin(), others.end(), name) != others.end();
   }
 
-  std::string name_of(int op) const {
-    return std::string(graph::name(ir_->operators[static_cast<std::size_t>(op)].kind));
+  std::string_view name_of(int op) const {
+    return graph::name(ir_->operators[static_cast<std::size_t>(op)].kind);
   }
 
   bool bind(std::size_t i, int op, bool is_swapped) {
     const graph::Operator& actual = ir_->operators[static_cast<std::size_t>(op)];
-    if (!is_named(i, op) || !(*is_free_)[static_cast<std::size_t>(op)] ||
-        std::find(steps_.begin(), steps_.end(), op) != steps_.end()) {
-      return false;
-    }
     std::vector<int> inputs = actual.inputs;
     if (actual.kind == OpKind::Attention) {
       // What lies behind carries a mask, which kernels do not see as a port.
@@ -256,8 +257,8 @@ class Matcher {
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       if (steps_[i] >= 0) {
         match.operators.push_back(steps_[i]);
-        if (std::string name = name_of(steps_[i]); name != step(i).op) {
-          match.alternatives.emplace(step(i).outputs[0], std::move(name));
+        if (const std::string_view name = name_of(steps_[i]); name != step(i).op) {
+          match.alternatives.emplace(step(i).outputs[0], name);
         }
       }
     }
