@@ -1,5 +1,6 @@
 #include "engine/explain.hpp"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -141,8 +142,13 @@ std::string explain_text(const PlanDescription& description) {
     text += fmt::format("norms ahead of all products: {}\n", description.deferral_refusal);
   }
   for (const ForeignTemplate& one : description.foreign_templates) {
-    text += fmt::format("{} {}: {}\n", one.is_used ? "template" : "in quarantine: template",
-                        one.file, one.detail);
+    const bool is_launched = std::ranges::any_of(
+        description.launches, [&](const auto& launch) { return launch.file == one.file; });
+    text += fmt::format("{} {}: {}{}\n", one.is_used ? "template" : "in quarantine: template",
+                        one.file, one.detail,
+                        one.is_used && !is_launched
+                            ? "; no launch has it, it fits nowhere or others should be faster"
+                            : "");
   }
   for (const LayoutDescription& layout : description.layouts) {
     text +=

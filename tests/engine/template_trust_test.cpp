@@ -88,6 +88,16 @@ TEST_CASE("trust: one with the name of a shipped template is in quarantine") {
   CHECK_NOTHROW(engine.build(unit_rows_graph()));
 }
 
+TEST_CASE("trust: a plan says where no launch has a template of the user's") {
+  TrustScene scene(unit_rows_template());
+  Graph graph("relu");
+  graph.output("y", graph.relu(graph.input("x", {8, 64}, DType::Float16)));
+  const std::string text = scene.engine(for_hopper()).build(graph).explain();
+  CHECK(
+      text.find("its numbers were not checked; no launch has it, it fits nowhere or others should "
+                "be faster\n") != std::string::npos);
+}
+
 TEST_CASE("trust: without a GPU nothing becomes validated") {
   TrustScene scene(unit_rows_template());
   scene.engine(with_trust(Trust::Validated));

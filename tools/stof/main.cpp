@@ -27,7 +27,8 @@ constexpr const char* kFooter = R"(Exit codes:
 `stof COMMAND --help` has examples.)";
 
 int report(ExitCode code, std::string_view text) {
-  fmt::print(stderr, "stof: {}\n", text);
+  // Not by fmt::print, which throws where stderr is closed.
+  std::fputs(fmt::format("stof: {}\n", text).c_str(), stderr);
   return code;
 }
 
