@@ -374,7 +374,7 @@ class ContractReader {
   std::vector<expr::Formula> extents(const HeaderValue& value) {
     std::vector<expr::Formula> list;
     for (const HeaderValue& item : value.items()) {
-      list.push_back(expression(item, ScalarType::Int));
+      list.emplace_back(expression(item, ScalarType::Int));
     }
     if (list.empty() || list.size() > 3) {
       value.fail(fmt::format("one to three extents, found {}", list.size()));
@@ -416,7 +416,7 @@ class ContractReader {
     }
     Argument map{.kind = ArgumentKind::TensorMap, .name = port->name};
     for (const HeaderValue& extent : item["box"].items()) {
-      map.box.push_back(expression(extent, ScalarType::Int));
+      map.box.emplace_back(expression(extent, ScalarType::Int));
     }
     if (map.box.size() != port->shape.size()) {
       item["box"].fail(fmt::format("the port '{}' has {} axes, the box {}", port->name,

@@ -1,7 +1,5 @@
 #include "fusion/attention.hpp"
 
-#include <utility>
-
 #include "graph/op_info.hpp"
 #include "mask/node.hpp"
 
@@ -12,8 +10,7 @@ namespace {
 // The class and planes are those of the arrays, whatever is expected.
 mask::MaskFeatures features_of(const MaskArrays& arrays, mask::MaskFeatures expected) {
   expected.mask_class = arrays.features().mask_class;
-  return mask::with_planes(std::move(expected), arrays.features().mask_batch,
-                           arrays.features().mask_heads);
+  return mask::with_planes(expected, arrays.features().mask_batch, arrays.features().mask_heads);
 }
 
 }  // namespace

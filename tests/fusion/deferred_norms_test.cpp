@@ -117,9 +117,9 @@ DeferredNorms checked(const graph::Ir& ir) {
   const auto expected = run_all(ir, tensors);
   const auto found = run_all(deferred.ir, tensors);
   REQUIRE(found.size() == expected.size());
-  for (const auto& [name, values] : expected) {
-    INFO(name);
-    CHECK(relative_error(found.at(name), values) < 1e-3);
+  for (const auto& output : expected) {
+    INFO(output.first);
+    CHECK(relative_error(found.at(output.first), output.second) < 1e-3);
   }
   return deferred;
 }
