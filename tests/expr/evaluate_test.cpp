@@ -143,9 +143,9 @@ TEST_CASE("a formula is worth what its expression is, and looks names up as they
           evaluate_integer(formula.expr(), {{"a", a}, {"b", std::int64_t{10}}}));
   }
   CHECK_THROWS_WITH_AS(formula.evaluate([](const std::string&) { return std::nullopt; }),
-                       doctest::Contains("a has no value"), ExpressionError);
+                       doctest::Contains("a has no value"), stof::ExpressionError);
   CHECK_THROWS_WITH_AS(formula.evaluate_truth(with(1, 1)),
-                       doctest::Contains("is of type int, not bool"), ExpressionError);
+                       doctest::Contains("is of type int, not bool"), stof::ExpressionError);
 }
 
 TEST_CASE("a run of points gives each the value that it has alone") {
