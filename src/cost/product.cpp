@@ -232,15 +232,10 @@ constexpr std::array<std::array<std::int64_t, 3>, 6> kRingSettings = {{
     {192, 128, 4},
     {192, 192, 4},
 }};
-constexpr std::array<std::array<std::int64_t, 3>, 8> kMomentsSettings = {{
+// Of gemm_moments alone, ahead of those of gemm_tma.
+constexpr std::array<std::array<std::int64_t, 3>, 2> kFewRowsSettings = {{
     {64, 64, 8},
     {64, 128, 8},
-    {128, 64, 8},
-    {128, 128, 6},
-    {128, 192, 4},
-    {128, 256, 4},
-    {192, 128, 4},
-    {192, 192, 4},
 }};
 constexpr std::array<std::array<std::int64_t, 3>, 3> kGatedRingSettings = {{
     {128, 64, 6},
@@ -339,12 +334,13 @@ std::vector<KernelConfig> product_settings(const Sm& sm, const Problem& problem)
     for (const auto& numbers : kMmaSettings) {
       settings.push_back(mma_setting(numbers));
     }
-  } else if (name == "gemm_tma") {
-    for (const auto& numbers : kRingSettings) {
-      settings.push_back(ring_setting(numbers));
+  } else if (name == "gemm_tma" || takes_moments(name)) {
+    if (takes_moments(name)) {
+      for (const auto& numbers : kFewRowsSettings) {
+        settings.push_back(ring_setting(numbers));
+      }
     }
-  } else if (takes_moments(name)) {
-    for (const auto& numbers : kMomentsSettings) {
+    for (const auto& numbers : kRingSettings) {
       settings.push_back(ring_setting(numbers));
     }
   } else if (name == "gated_sm90") {
