@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "fusion/chain.hpp"
 #include "fusion/match.hpp"
 #include "fusion/rewritten_graph.hpp"
+#include "fusion/weighted_product.hpp"
 #include "graph/op_info.hpp"
 
 namespace stof::fusion {
@@ -22,19 +22,10 @@ namespace {
 using graph::Ir;
 using graph::OpKind;
 
-// A product of what a norm gives.
-struct NormedProduct {
-  int op = -1;
-  int weight = -1;
-  int add = -1;  // the operator that adds the bias; -1
-  int bias = -1;
-  int result = -1;  // with the bias
-};
-
 struct Norm {
   int op = -1;
-  std::vector<NormedProduct> products;
-  std::vector<int> others;  // operators that read it too, each once; Readers::kBorder
+  std::vector<WeightedProduct> products;  // of what it gives
+  std::vector<int> others;                // operators that read it too, each once; Readers::kBorder
 };
 
 class NormFinder {
@@ -86,33 +77,16 @@ class NormFinder {
     return norm.products.empty() ? std::nullopt : std::optional(std::move(norm));
   }
 
-  std::optional<NormedProduct> product_at(int index, int x) const {
-    if (index == Readers::kBorder || at(index).kind != OpKind::MatMul) {
+  std::optional<WeightedProduct> product_at(int index, int x) const {
+    if (index == Readers::kBorder || at(index).inputs[0] != x) {
       return std::nullopt;
     }
-    const graph::Operator& op = at(index);
-    const graph::Value& weight = graph::value_at(ir_, op.inputs[1]);
-    constexpr std::size_t kPlainAttributes = 2;  // whether it is transposed, twice
-    if (op.inputs[0] != x || op.segment >= 0 || op.attributes.size() != kPlainAttributes ||
-        graph::attribute<bool>(op, "transpose_a") || !is_weight(op.inputs[1], 2) ||
-        weight.dtype != graph::value_at(ir_, x).dtype || readers_.of(op.inputs[1]).size() != 1) {
-      return std::nullopt;
-    }
-    NormedProduct product{
-        .op = index, .weight = op.inputs[1], .add = -1, .bias = -1, .result = op.outputs[0]};
-    const auto reader = readers_.only(product.result);
-    if (!reader || at(*reader).kind != OpKind::Add) {
-      return product;
-    }
-    const graph::Operator& add = at(*reader);
-    const int other = add.inputs[add.inputs[0] == product.result ? 1 : 0];
-    if (is_weight(other, 1) &&
-        graph::value_at(ir_, other).shape[0] == graph::value_at(ir_, product.result).shape[-1]) {
-      product.add = *reader;
-      product.bias = other;
-      product.result = add.outputs[0];
-    }
-    return product;
+    auto product = weighted_product_at(ir_, readers_, index,
+                                       [&](int value, int rank) { return is_weight(value, rank); });
+    const bool is_own =
+        product && readers_.of(product->weight).size() == 1 &&
+        graph::value_at(ir_, product->weight).dtype == graph::value_at(ir_, x).dtype;
+    return is_own ? product : std::nullopt;
   }
 
   const Ir& ir_;
@@ -126,7 +100,7 @@ class Deferrer {
       : to_(from), joined_(joined) {
     for (const Norm& norm : norms) {
       norms_.emplace(norm.op, &norm);
-      for (const NormedProduct& product : norm.products) {
+      for (const WeightedProduct& product : norm.products) {
         products_.emplace(product.op, std::pair(&norm, &product));
         is_gone_.insert(product.add);
       }
@@ -184,10 +158,10 @@ class Deferrer {
     result_.norms.push_back(name);
   }
 
-  void add_product(const Norm& norm, const NormedProduct& product) {
+  void add_product(const Norm& norm, const WeightedProduct& product) {
     graph::Operator matmul = at(product.op);
     const DType dtype = graph::value_at(from(), product.result).dtype;
-    const std::string name = name_of(from(), at(product.op).outputs[0]);
+    const std::string name = name_of(from(), product.product);
     const bool is_turned = graph::attribute<bool>(matmul, "transpose_b");
     const std::vector<int> weights = add_weights(norm, product, is_turned);
     matmul.inputs = {to_.id(norm_input(norm, 0)), weights[0]};
@@ -203,7 +177,7 @@ class Deferrer {
   }
 
   // The weight, and the offset where there is one.
-  std::vector<int> add_weights(const Norm& norm, const NormedProduct& product, bool is_turned) {
+  std::vector<int> add_weights(const Norm& norm, const WeightedProduct& product, bool is_turned) {
     const int shift = norm_input(norm, 2);
     FoldedProduct folded{.weight = {},
                          .offset = {},
@@ -292,7 +266,7 @@ class Deferrer {
   RewrittenGraph to_;
   const std::vector<JoinedWeight>& joined_;
   std::map<int, const Norm*> norms_;
-  std::map<int, std::pair<const Norm*, const NormedProduct*>> products_;
+  std::map<int, std::pair<const Norm*, const WeightedProduct*>> products_;
   std::map<int, std::vector<const Norm*>> readers_;  // others, by operator
   std::set<int> is_gone_;
   std::map<int, Moments> moments_;  // by norm
@@ -306,7 +280,7 @@ std::string kind_of(const Ir& ir, const Norm& norm) {
   const graph::Value& x = graph::value_at(ir, op.inputs[0]);
   std::string kind = fmt::format("{} {} {} {}", graph::name(op.kind), x.shape.text(), name(x.dtype),
                                  norm.others.size());
-  for (const NormedProduct& product : norm.products) {
+  for (const WeightedProduct& product : norm.products) {
     kind += fmt::format(" {}", graph::value_at(ir, product.result).shape[-1].text());
   }
   return kind;
@@ -321,35 +295,14 @@ DeferredNorms defer_norms(const Ir& ir, const std::vector<JoinedWeight>& joined)
 DeferredNorms defer_norms_if_faster(const JoinedProducts& joined, const TemplateLibrary& templates,
                                     const base::DeviceProfile& device,
                                     const BuildLayout& build_layout) {
-  DeferredNorms best{.ir = joined.ir, .products = {}, .norms = {}, .scheme = joined.scheme};
-  const std::vector<Norm> norms = NormFinder(joined.ir).norms();
-  std::set<std::string> kinds;
-  for (const Norm& norm : norms) {
-    kinds.insert(kind_of(joined.ir, norm));
-  }
-  if (kinds.empty()) {
-    return best;
-  }
   MaskArraysByMask masks(build_layout);
-  const auto without = best_scheme(joined.ir, templates, device, masks);
-  double least = without ? without->predicted_us : std::numeric_limits<double>::infinity();
-  std::set<std::string> taken;
-  for (const std::string& kind : kinds) {
-    std::vector<Norm> deferred;
-    std::copy_if(norms.begin(), norms.end(), std::back_inserter(deferred), [&](const Norm& norm) {
-      const std::string of = kind_of(joined.ir, norm);
-      return of == kind || taken.contains(of);
-    });
-    DeferredNorms other = Deferrer(joined.ir, joined.weights, deferred).run();
-    auto proposal = best_scheme(other.ir, templates, device, masks);
-    if (proposal && proposal->predicted_us < least) {
-      least = proposal->predicted_us;
-      other.scheme = std::move(proposal->scheme);
-      best = std::move(other);
-      taken.insert(kind);
-    }
-  }
-  return best;
+  return rewritten_if_faster(
+      DeferredNorms{.ir = joined.ir, .products = {}, .norms = {}, .scheme = joined.scheme},
+      NormFinder(joined.ir).norms(), [&](const Norm& norm) { return kind_of(joined.ir, norm); },
+      [&](const std::vector<Norm>& norms) {
+        return Deferrer(joined.ir, joined.weights, norms).run();
+      },
+      [&](const Ir& of) { return best_scheme(of, templates, device, masks); });
 }
 
 }  // namespace stof::fusion

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -18,6 +17,7 @@
 #include "fusion/match.hpp"
 #include "fusion/rewritten_graph.hpp"
 #include "fusion/view.hpp"
+#include "fusion/weighted_product.hpp"
 #include "graph/op_info.hpp"
 
 namespace stof::fusion {
@@ -27,15 +27,7 @@ namespace {
 using graph::Ir;
 using graph::OpKind;
 
-// One product that can be joined with others.
-struct Product {
-  int op = -1;
-  int weight = -1;
-  int product = -1;  // its result
-  int add = -1;      // the operator that adds the bias; -1
-  int bias = -1;
-  int result = -1;  // with the bias
-};
+using Product = WeightedProduct;
 
 // Products that become one.
 using Family = std::vector<Product>;
@@ -65,34 +57,12 @@ class Finder {
   }
 
  private:
+  // Its weight lies (out, in).
   std::optional<Product> product_at(int index) const {
+    auto product = weighted_product_at(ir_, readers_, index,
+                                       [&](int value, int rank) { return is_part(value, rank); });
     const graph::Operator& op = ir_.operators[static_cast<std::size_t>(index)];
-    const std::map<std::string, graph::Attribute> plain = {{"transpose_a", false},
-                                                           {"transpose_b", true}};
-    if (op.kind != OpKind::MatMul || op.segment >= 0 || op.attributes.size() != plain.size() ||
-        graph::attribute<bool>(op, "transpose_a") || !graph::attribute<bool>(op, "transpose_b") ||
-        !is_part(op.inputs[1], 2)) {
-      return std::nullopt;
-    }
-    Product product{.op = index,
-                    .weight = op.inputs[1],
-                    .product = op.outputs[0],
-                    .add = -1,
-                    .bias = -1,
-                    .result = op.outputs[0]};
-    const auto reader = readers_.only(product.result);
-    if (!reader || ir_.operators[static_cast<std::size_t>(*reader)].kind != OpKind::Add) {
-      return product;
-    }
-    const graph::Operator& add = ir_.operators[static_cast<std::size_t>(*reader)];
-    const int other = add.inputs[add.inputs[0] == product.result ? 1 : 0];
-    if (is_part(other, 1) &&
-        graph::value_at(ir_, other).shape[0] == graph::value_at(ir_, product.weight).shape[0]) {
-      product.add = *reader;
-      product.bias = other;
-      product.result = add.outputs[0];
-    }
-    return product;
+    return product && graph::attribute<bool>(op, "transpose_b") ? product : std::nullopt;
   }
 
   // Whether it is a weight of that rank that only one operator reads, once.
@@ -231,41 +201,12 @@ JoinedProducts join_products(const Ir& ir) {
 JoinedProducts join_products_if_faster(const Ir& ir, const TemplateLibrary& templates,
                                        const base::DeviceProfile& device,
                                        const BuildLayout& build_layout) {
-  JoinedProducts best{.ir = ir, .weights = {}};
-  const std::vector<Family> families = Finder(ir).families();
-  std::set<std::string> kinds;
-  for (const Family& family : families) {
-    kinds.insert(kind_of(ir, family));
-  }
-  if (kinds.empty()) {
-    return best;
-  }
   MaskArraysByMask masks(build_layout);
-  double least = std::numeric_limits<double>::infinity();
-  const auto take_if_faster = [&](JoinedProducts other) {
-    std::optional<Proposal> proposal = best_scheme(other.ir, templates, device, masks);
-    if (!proposal || proposal->predicted_us >= least) {
-      return false;
-    }
-    least = proposal->predicted_us;
-    best = std::move(other);
-    best.scheme = std::move(proposal->scheme);
-    return true;
-  };
-  take_if_faster(best);
-  std::set<std::string> taken;
-  for (const std::string& kind : kinds) {
-    std::vector<Family> joined;
-    std::copy_if(families.begin(), families.end(), std::back_inserter(joined),
-                 [&](const Family& family) {
-                   const std::string of = kind_of(ir, family);
-                   return of == kind || taken.contains(of);
-                 });
-    if (take_if_faster(Joiner(ir, joined).run())) {
-      taken.insert(kind);
-    }
-  }
-  return best;
+  return rewritten_if_faster(
+      JoinedProducts{.ir = ir, .weights = {}}, Finder(ir).families(),
+      [&](const Family& family) { return kind_of(ir, family); },
+      [&](const std::vector<Family>& families) { return Joiner(ir, families).run(); },
+      [&](const Ir& of) { return best_scheme(of, templates, device, masks); });
 }
 
 }  // namespace stof::fusion

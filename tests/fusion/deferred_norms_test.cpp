@@ -89,15 +89,6 @@ std::map<std::string, Values> run_all(const graph::Ir& ir, HostTensors& tensors)
   return results;
 }
 
-double total_us(const graph::Ir& ir) {
-  double us = 0;
-  for (const auto& options :
-       lower(ir, shipped_templates(), base::shipped_profile("h200")).options) {
-    us += options.front().time.total_us();
-  }
-  return us;
-}
-
 double relative_error(const Values& found, const Values& expected) {
   double squares = 0;
   double off = 0;

@@ -97,15 +97,6 @@ int left_of_two(const std::function<void(Layer&)>& add_second) {
   return products(joined.ir);
 }
 
-double total_us(const graph::Ir& ir) {
-  double us = 0;
-  for (const auto& options :
-       lower(ir, shipped_templates(), base::shipped_profile("h200")).options) {
-    us += options.front().time.total_us();
-  }
-  return us;
-}
-
 }  // namespace
 
 TEST_CASE("Q, K and V, gate and up: joined, they mean the same") {

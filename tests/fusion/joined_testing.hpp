@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "fusion/joined_products.hpp"
+#include "fusion/lower.hpp"
+#include "fusion/lowering_testing.hpp"
 #include "reference/testing.hpp"
 
 namespace stof::testing {
@@ -25,6 +27,16 @@ inline void add_joined(HostTensors& tensors, const std::vector<fusion::JoinedWei
     }
     tensors[weight.name] = std::move(whole);
   }
+}
+
+// Of all launches, by the model.
+inline double total_us(const graph::Ir& ir) {
+  double us = 0;
+  for (const auto& options :
+       fusion::lower(ir, shipped_templates(), base::shipped_profile("h200")).options) {
+    us += options.front().time.total_us();
+  }
+  return us;
 }
 
 }  // namespace stof::testing
