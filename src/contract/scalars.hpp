@@ -25,9 +25,10 @@ inline constexpr std::array<std::string_view, 6> kMaskScalars = {
 
 // Arrays of the layout of its mask that an attention template may take, as "mask.order".
 // ../../templates/README.md describes them.
-inline constexpr std::array<std::string_view, 12> kMaskArrays = {
-    "order",   "row_ptr",     "tile_col", "tile_bitmap", "bitmaps",    "row_first",
-    "row_end", "key_row_ptr", "key_col",  "row_order",   "window_ptr", "window_col",
+inline constexpr std::array<std::string_view, 18> kMaskArrays = {
+    "order",        "row_ptr",     "tile_col",   "tile_bitmap", "bitmaps",       "row_first",
+    "row_end",      "key_row_ptr", "key_col",    "row_order",   "window_ptr",    "window_col",
+    "packed_order", "packed_rows", "packed_ptr", "packed_keys", "packed_status", "packed_bitmaps",
 };
 
 }  // namespace stof::contract

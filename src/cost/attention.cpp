@@ -325,6 +325,9 @@ const std::map<std::string, std::vector<KernelConfig>, std::less<>>& settings_by
        {wide(64, 64, 4, 0), wide(64, 64, 3, 1), wide(64, 64, 2, 1), wide(64, 128, 2, 1),
         wide(128, 64, 2, 0), wide(128, 64, 1, 1), wide(128, 128, 1, 1), wide(192, 128, 1, 1, 5),
         wide(192, 64, 1, 1)}},
+      {"attention_packed_sm90",
+       {wide(64, 64, 4, 0), wide(64, 64, 3, 1), wide(64, 64, 2, 1), wide(64, 128, 2, 1),
+        wide(128, 64, 2, 0), wide(128, 64, 1, 1), wide(128, 128, 1, 1)}},
       {"attention_row_wise",
        {rows(4, 1, 4, 24), rows(4, 4, 4, 24), rows(8, 8, 4, 24), rows(4, 1, 2, 32)}},
       {"attention_row_wise_staged",
@@ -338,7 +341,7 @@ const std::map<std::string, std::vector<KernelConfig>, std::less<>>& settings_by
 }  // namespace
 
 bool takes_long_tiles(const contract::TemplateContract& contract) {
-  return contract.name == "attention_block_wise_sm90";
+  return contract.name == "attention_block_wise_sm90" || contract.name == "attention_packed_sm90";
 }
 
 LongTiles long_tiles(const Problem& problem, const KernelConfig& config, const TileWork& tiles) {

@@ -189,6 +189,24 @@ struct Coefficients {
         .plain_ns = 0,
         .interval_ns = 8,
         .predicate_ns = 80,
+        .bitmap_ns = 25.5}},
+      {"attention_packed_sm90",  // as that of block_wise
+       {.uses_wgmma = true,
+        .start_us = 0.985,
+        .cold_us = 1.98,
+        .dram_share = 0.772,
+        .tile_wait_ns = 689,
+        .step_wait_ns = 186,
+        .keys_wait_ns = 188,
+        .interval_wait_ns = 78.5,
+        .bitmap_wait_ns = 18.7,
+        .tile_ns = 56.3,
+        .tile_dims_ns = 371,
+        .softmax_ns = 103,
+        .tensor_part = 0.54,
+        .plain_ns = 22.1,
+        .interval_ns = 14.3,
+        .predicate_ns = 80,
         .bitmap_ns = 25.5}}};
   std::map<std::string, GatheredAttention, std::less<>> gathered_attention = {{"", {}}};
   std::map<std::string, StagedAttention, std::less<>> staged_attention = {{"", {}}};

@@ -26,6 +26,10 @@ bool reads_windows(const Use& use) {
   return use.kernel->contract.takes_mask_array("window_col");
 }
 
+bool packs(const Use& use) {
+  return use.kernel->contract.takes_mask_array("packed_keys");
+}
+
 bool takes_bands(const Use& use) {
   return use.kernel->contract.reads("mask.band_first");
 }
@@ -203,6 +207,9 @@ std::optional<KernelConfig> band_config(const Use& use, const AttentionMask& mas
   return fills ? config(64, 64, 64, 2, 4) : config(64, 128, 64, 2, 2);
 }
 
+// Rows of more tiles leave nothing to pack, and lists of their groups take long to make.
+constexpr double kMostPackedTiles = 24;
+
 // Of the kernels that visit tiles, that for bands is taken where it has a setting, and only there.
 bool is_out_of_place(const Use& use, const std::vector<Use>& uses, const AttentionMask& mask) {
   if (reads_key_rows(use)) {
@@ -210,7 +217,8 @@ bool is_out_of_place(const Use& use, const std::vector<Use>& uses, const Attenti
   }
   const auto band = std::find_if(uses.begin(), uses.end(), takes_bands);
   const bool is_for_bands = band != uses.end() && band_config(*band, mask);
-  return takes_bands(use) != is_for_bands;
+  return takes_bands(use) != is_for_bands ||
+         (packs(use) && tiles_per_row(use, mask) > kMostPackedTiles);
 }
 
 // What the expressions of a modifier read takes registers, which blocks that have all of an SM set
@@ -412,7 +420,8 @@ cost::Prediction Chooser::predict(const cost::Problem& problem, const KernelConf
     if (mask->run_time) {
       mean = cost::mean_tile_work(mask->features(), tile_q);
     }
-    work.tiles = mask->run_time ? &mean : &tile_work(*mask, tile_q);
+    const bool is_packed = problem.contract->takes_mask_array("packed_keys");
+    work.tiles = mask->run_time ? &mean : &tile_work(*mask, tile_q, is_packed);
     work.long_tiles = long_tiles(*problem.contract, *problem.scope, config, *mask);
   }
   return model_.predict(problem, config, &work);
@@ -424,17 +433,22 @@ cost::LongTiles Chooser::long_tiles(const contract::TemplateContract& contract,
   if (mask.run_time || !cost::takes_long_tiles(contract)) {
     return {};
   }
-  return cost::long_tiles({.contract = &contract, .scope = &scope, .work = {}, .epilogue = {}},
-                          config, tile_work(mask, config.at("tile_q")));
+  return cost::long_tiles(
+      {.contract = &contract, .scope = &scope, .work = {}, .epilogue = {}}, config,
+      tile_work(mask, config.at("tile_q"), contract.takes_mask_array("packed_keys")));
 }
 
-const cost::TileWork& Chooser::tile_work(const AttentionMask& mask, std::int64_t tile_q) {
-  const auto key = std::pair(mask.arrays, tile_q);
+const cost::TileWork& Chooser::tile_work(const AttentionMask& mask, std::int64_t tile_q,
+                                         bool is_packed) {
+  const auto key = std::tuple(mask.arrays, tile_q, is_packed);
   const auto found = tile_work_.find(key);
   if (found != tile_work_.end()) {
     return found->second;
   }
-  return tile_work_.emplace(key, cost::tile_work(mask.arrays->tiles(tile_q))).first->second;
+  return tile_work_
+      .emplace(key, is_packed ? cost::tile_work(mask.arrays->packed_tiles(tile_q).lists)
+                              : cost::tile_work(mask.arrays->tiles(tile_q)))
+      .first->second;
 }
 
 }  // namespace stof::fusion

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,8 @@ namespace stof::fusion {
 bool reads_key_rows(const Use& use);
 // Whether those are lists of the columns of windows, which are made on the host.
 bool reads_windows(const Use& use);
+// Whether its query tiles and their keys are packed of what is seen, on the host.
+bool packs(const Use& use);
 // Whether its template takes masks that are bands, and no others.
 bool takes_bands(const Use& use);
 
@@ -67,13 +70,13 @@ class Chooser {
 
  private:
   using TilesOfMask =
-      std::map<std::pair<std::shared_ptr<MaskArrays>, std::int64_t>, cost::TileWork>;
+      std::map<std::tuple<std::shared_ptr<MaskArrays>, std::int64_t, bool>, cost::TileWork>;
 
   std::vector<Option> options(const Use& use, const cost::Epilogue& epilogue,
                               const AttentionMask* mask);
   cost::Prediction predict(const cost::Problem& problem, const kernel::KernelConfig& config,
                            const AttentionMask* mask);
-  const cost::TileWork& tile_work(const AttentionMask& mask, std::int64_t tile_q);
+  const cost::TileWork& tile_work(const AttentionMask& mask, std::int64_t tile_q, bool is_packed);
   // Those that the setting of a use is to work on in parts.
   cost::LongTiles long_tiles(const contract::TemplateContract& contract,
                              const contract::ContractScope& scope,

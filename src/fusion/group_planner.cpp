@@ -166,6 +166,14 @@ std::vector<Use> GroupPlanner::fitting_uses(const Group& group, const AttentionM
                                                   : "";
       }
     }
+    if (mask != nullptr && packs(use) && use.misfit.empty()) {
+      const bool is_known = mask->arrays != nullptr && mask->arrays->has_key_rows();
+      const bool is_large = mask->features().mask_class == mask::MaskClass::InlinePredicate;
+      use.misfit = !is_known  ? "packed tiles are made of masks that are known before"
+                   : is_large ? "its bitmaps take too much room"
+                   : mask->modifier.has_score() ? "it takes no score modifier"
+                                                : "";
+    }
     if (use.misfit.empty()) {
       uses.push_back(std::move(use));
     } else {

@@ -70,6 +70,9 @@ kernel::ConstantArray MaskArrays::array(const std::string& name, std::int64_t ti
 
 kernel::ConstantArray MaskArrays::make_array(const std::string& name, std::int64_t tile_q,
                                              std::int64_t stage_keys) {
+  if (name.starts_with("packed_")) {
+    return packed_array(name, tile_q);
+  }
   if (name == "order") {
     return constant_array(tiles(tile_q).order);
   }
@@ -111,6 +114,16 @@ kernel::ConstantArray MaskArrays::make_array(const std::string& name, std::int64
   return constant_array(mask::longest_first(key_rows().row_ptr));
 }
 
+kernel::ConstantArray MaskArrays::packed_array(const std::string& name, std::int64_t tile_q) {
+  const mask::PackedTiles& packed = packed_tiles(tile_q);
+  return name == "packed_order"    ? constant_array(packed.lists.order)
+         : name == "packed_rows"   ? constant_array(packed.rows)
+         : name == "packed_ptr"    ? constant_array(packed.lists.row_ptr)
+         : name == "packed_keys"   ? constant_array(packed.keys)
+         : name == "packed_status" ? constant_array(packed.lists.tile_bitmap)
+                                   : constant_array(packed.bitmaps);
+}
+
 const std::optional<mask::Band>& MaskArrays::band() {
   using mask::MaskClass;
   const bool may_be =
@@ -131,6 +144,13 @@ const mask::AttentionTiles& MaskArrays::tiles(std::int64_t tile_q) {
       .emplace(tile_q, layout_ ? mask::attention_tiles(*layout_, tile_q)
                                : unknown_tiles(features_.extent, tile_q))
       .first->second;
+}
+
+const mask::PackedTiles& MaskArrays::packed_tiles(std::int64_t tile_q) {
+  const auto found = packed_tiles_.find(tile_q);
+  return found != packed_tiles_.end()
+             ? found->second
+             : packed_tiles_.emplace(tile_q, mask::packed_tiles(*layout_, tile_q)).first->second;
 }
 
 const mask::KeyRows& MaskArrays::key_rows() {

@@ -12,6 +12,7 @@
 #include "mask/attention_tiles.hpp"
 #include "mask/features.hpp"
 #include "mask/layout.hpp"
+#include "mask/packed_tiles.hpp"
 #include "mask/rows.hpp"
 #include "mask/window_columns.hpp"
 
@@ -37,6 +38,8 @@ class MaskArrays {
   const std::optional<mask::Band>& band();
   // The tiles that a kernel of tile_q query rows a tile visits; valid as long as this object.
   const mask::AttentionTiles& tiles(std::int64_t tile_q);
+  // The same packed; only where the mask is known before it runs.
+  const mask::PackedTiles& packed_tiles(std::int64_t tile_q);
   // The array "mask.<name>" for a kernel of tile_q query rows a tile, or of stage_keys keys a
   // stage; null where there is none.
   kernel::ConstantArray array(const std::string& name, std::int64_t tile_q,
@@ -45,6 +48,7 @@ class MaskArrays {
  private:
   kernel::ConstantArray make_array(const std::string& name, std::int64_t tile_q,
                                    std::int64_t stage_keys);
+  kernel::ConstantArray packed_array(const std::string& name, std::int64_t tile_q);
   const mask::KeyRows& key_rows();
   const mask::WindowColumns& window_columns(std::int64_t stage_keys);
 
@@ -53,6 +57,7 @@ class MaskArrays {
   bool has_looked_for_band_ = false;
   std::optional<mask::Band> band_;
   std::map<std::int64_t, mask::AttentionTiles> tiles_;
+  std::map<std::int64_t, mask::PackedTiles> packed_tiles_;
   std::optional<mask::KeyRows> key_rows_;
   std::map<std::int64_t, mask::WindowColumns> window_columns_;  // by keys of a stage
   std::map<std::string, kernel::ConstantArray> arrays_;

@@ -26,34 +26,66 @@ struct TileList {
   int tiles;
 };
 
-// What a lane knows of a step: the first key of tile number `lane`, and the status of entry number
-// `lane` of what the groups see of its tiles.
-struct ListedStep {
-  int key, status;
-};
+// Query tiles of rows that lie side by side, and key tiles of 64 such keys. A source has `kBoxes`
+// boxes in a tile, each known by a number, and `kNumbers` numbers of a list for it.
+template <typename Shape>
+struct TileSource {
+  static constexpr int kBoxes = 1, kNumbers = 1;
 
-// All lanes are in step; each asks for a tile of a panel.
-template <typename Shape, bool HasBitmaps, bool Overlaps>
-struct Producer {
-  AttentionShared<Shape>& shared;
+  const TensorMap& q;
   const TensorMap& k;
   const TensorMap& v;
+
+  // The row of Q that number `row` of the rows of all tiles is.
+  __device__ __forceinline__ int row(int row) const { return row; }
+  __device__ __forceinline__ void load_queries(unsigned queries, unsigned barrier, int first_row,
+                                               TileOrigin origin, int lane) const {
+    if (lane < Shape::kGroups * Shape::kKeyPanels) {
+      const int panel = lane / Shape::kGroups, group = lane % Shape::kGroups;
+      origin.column = panel * 64;
+      origin.row = first_row + 64 * group;
+      load_tile(queries + panel * Shape::kQueryPanelBytes + group * Shape::kTileBytes, q, barrier,
+                origin);
+    }
+  }
+
+  // A box is known by its first key; that behind the list by one that does not exist.
+  __device__ __forceinline__ static int listed(const int* tile_col, int box) {
+    return __ldg(tile_col + box) * 64;
+  }
+  __device__ __forceinline__ static int behind_list(int, int kv_len) { return kv_len; }
+  // Of keys, or else values.
+  template <bool IsKeys>
+  __device__ __forceinline__ void load_box(unsigned shared, unsigned barrier, int box,
+                                           TileOrigin origin) const {
+    origin.row = box;
+    load_tile(shared, IsKeys ? k : v, barrier, origin);
+  }
+};
+
+// What a lane knows of a step: box number `lane` of its tiles, and the status of entry number
+// `lane` of what the groups see of them.
+struct ListedStep {
+  int box, status;
+};
+
+// All lanes are in step; each asks for a box of a panel.
+template <typename Shape, typename Source, bool HasBitmaps, bool Overlaps>
+struct Producer {
+  static constexpr int kBoxes = Shape::kTiles * Source::kBoxes;  // of a step, in a panel
+
+  AttentionShared<Shape>& shared;
+  const Source& source;
   const unsigned* bitmaps;
   int kv_len, lane;
   RingPlace<Shape::kSlots> place = {};
   RingPlace<Shape::kQuerySlots> query_place = {};
 
   // Asks for the queries of a tile, which announce() then lets the consumers take.
-  __device__ __forceinline__ void load_queries(const TensorMap& q, int first_query, int head,
-                                               int batch) const {
+  __device__ __forceinline__ void load_queries(int first_row, int head, int batch) const {
     wait_for_query_slot();
-    if (lane < Shape::kGroups * Shape::kKeyPanels) {
-      const int panel = lane / Shape::kGroups, group = lane % Shape::kGroups;
-      const int query = first_query + 64 * group;
-      load_tile(shared_address(shared.queries[query_place.slot]) + panel * Shape::kQueryPanelBytes +
-                    group * Shape::kTileBytes,
-                q, queries_here(), {panel * 64, query, head, batch});
-    }
+    source.load_queries(shared_address(shared.queries[query_place.slot]), queries_here(), first_row,
+                        {0, 0, head, batch}, lane);
   }
   __device__ __forceinline__ void announce(const QueryTile& tile) {
     if (lane == 0) {
@@ -78,36 +110,36 @@ struct Producer {
     const int steps = (list.tiles + Shape::kTiles - 1) / Shape::kTiles;
     const int first = steps * part / parts * Shape::kTiles;
     const int end = steps * (part + 1) / parts * Shape::kTiles;
-    return {list.tile_col + first, list.tile_bitmap + first * Shape::kGroups,
+    return {list.tile_col + first * Source::kNumbers, list.tile_bitmap + first * Shape::kGroups,
             min(end, list.tiles) - first};
   }
 
   // Brings the tiles of the list in the order in which the consumers take them.
   __device__ __forceinline__ void load(const TileList& list, int steps, int head, int batch) {
     ListedStep step = listed(list, 0);
-    int last_key = 0;
+    int last_box = 0;
 #pragma unroll 1
     for (int i = 0; i < steps; ++i) {
       const ListedStep next = listed(list, i + 1);
       load_keys(step, head, batch);
       if (!Overlaps)
-        load_values(step.key, head, batch);
+        load_values(step.box, head, batch);
       if (Overlaps && i > 0)
-        load_values(last_key, head, batch);
-      last_key = step.key;
+        load_values(last_box, head, batch);
+      last_box = step.box;
       step = next;
     }
     if (Overlaps && steps > 0)
-      load_values(last_key, head, batch);
+      load_values(last_box, head, batch);
   }
 
  private:
   // Where the list is over, keys that do not exist and are read as zero.
   __device__ __forceinline__ ListedStep listed(const TileList& list, int step) const {
-    const int tile = step * Shape::kTiles + lane, entry = step * Shape::kEntries + lane;
-    ListedStep listed = {kv_len, kTileIsEmpty};
-    if (lane < Shape::kTiles && tile < list.tiles)
-      listed.key = __ldg(list.tile_col + tile) * 64;
+    const int box = step * kBoxes + lane, entry = step * Shape::kEntries + lane;
+    ListedStep listed = {Source::behind_list(lane, kv_len), kTileIsEmpty};
+    if (lane < kBoxes && box < list.tiles * Source::kBoxes)
+      listed.box = Source::listed(list.tile_col, box);
     if (lane < Shape::kEntries && entry < list.tiles * Shape::kGroups)
       listed.status = __ldg(list.tile_bitmap + entry);
     return listed;
@@ -129,13 +161,13 @@ struct Producer {
   __device__ __forceinline__ void load_keys(const ListedStep& step, int head, int batch) {
     wait_for_slot();
     StepNotes<Shape>& notes = shared.notes[place.slot];
-    if (lane < Shape::kTiles)
-      notes.key[lane] = step.key;
+    if (Source::kBoxes == 1 && lane < Shape::kTiles)
+      notes.key[lane] = step.box;
     if (lane < Shape::kEntries)
       notes.status[lane] = step.status;
     const bool has_bitmap = HasBitmaps && step.status >= 0;
     const int bitmap_bytes = __popc(__ballot_sync(0xffffffffu, has_bitmap)) * Shape::kBitmapBytes;
-    load_tiles<Shape::kKeyPanels>(k, step.key, head, batch, bitmap_bytes);
+    load_tiles<Shape::kKeyPanels, true>(step.box, head, batch, bitmap_bytes);
     if (has_bitmap) {
       load_bytes(shared_address(shared.bitmaps[place.slot][lane]),
                  bitmaps + step.status * (Shape::kBitmapBytes / 4ll), Shape::kBitmapBytes, here());
@@ -143,14 +175,14 @@ struct Producer {
     place.advance();
   }
 
-  __device__ __forceinline__ void load_values(int key, int head, int batch) {
+  __device__ __forceinline__ void load_values(int box, int head, int batch) {
     wait_for_slot();
-    load_tiles<Shape::kValuePanels>(v, key, head, batch, 0);
+    load_tiles<Shape::kValuePanels, false>(box, head, batch, 0);
     place.advance();
   }
 
-  template <int Panels>
-  __device__ __forceinline__ void load_tiles(const TensorMap& map, int key, int head, int batch,
+  template <int Panels, bool IsKeys>
+  __device__ __forceinline__ void load_tiles(int box, int head, int batch,
                                              int further_bytes) const {
     // Each lane that may have written notes arrives itself. That lane 0 could do it for all behind
     // a __syncwarp() is more than compute-sanitizer follows.
@@ -159,12 +191,12 @@ struct Producer {
     else if (lane < Shape::kEntries)
       arrive(here());
     __syncwarp();
-    const int tile = lane / Panels % Shape::kTiles, panel = lane % Panels;
-    key = __shfl_sync(0xffffffffu, key, tile);
-    if (lane < Shape::kTiles * Panels) {
-      const unsigned slot = shared_address(shared.slots[place.slot]);
-      load_tile(slot + panel * Shape::kPanelBytes + tile * Shape::kTileBytes, map, here(),
-                {panel * 64, key, head, batch});
+    const int place_of_box = lane % kBoxes, panel = lane / kBoxes;
+    box = __shfl_sync(0xffffffffu, box, place_of_box);
+    if (panel < Panels) {
+      const unsigned slot = shared_address(shared.slots[place.slot]) + panel * Shape::kPanelBytes +
+                            place_of_box * (Shape::kTileBytes / Source::kBoxes);
+      source.template load_box<IsKeys>(slot, here(), box, {panel * 64, 0, head, batch});
     }
   }
 };

@@ -89,12 +89,24 @@ TEST_CASE("bands go to the kernel for them where rows are short") {
     CHECK(kernel_of(attention("causal", 96, 4096, head_dim)) == band);
     CHECK(kernel_of(attention("full", 12, 8192, head_dim)) == block_wise);
     CHECK(kernel_of(attention("sliding", 12, 16384, head_dim)) == block_wise);
-    CHECK(kernel_of(attention("longformer", 12, 1024, head_dim)) == block_wise);
   }
   CHECK(kernel_of(attention("sliding", 12, 4096, 256)) == block_wise);
   CHECK(kernel_of(attention("sliding", 12, 4096, 64, 5.0 * tanh(score() / 5.0))) == block_wise);
   CHECK(kernel_of(attention("causal", 12, 1024, 128)) == block_wise);  // few tiles, and long
   CHECK(kernel_of(attention("sliding", 12, 4096, 64), "a100") == "attention_block_wise_sm80");
+}
+
+TEST_CASE("masks that leave much of their tiles empty are packed") {
+  const std::string packed = "attention_packed_sm90";
+  const std::string block_wise = "attention_block_wise_sm90";
+  for (const char* const mask : {"longformer", "bigbird"}) {
+    CHECK(kernel_of(attention(mask, 192, 512, 64)) == packed);
+    CHECK(kernel_of(attention(mask, 12, 1024, 64)) == packed);
+  }
+  CHECK(kernel_of(attention("longformer", 32, 8192, 128)) == packed);
+  CHECK(kernel_of(attention("bigbird_block", 12, 4096, 64)) == block_wise);
+  CHECK(kernel_of(attention("causal", 12, 1024, 128)) == block_wise);
+  CHECK(kernel_of(attention("longformer", 12, 1024, 64, 5.0 * tanh(score() / 5.0))) == block_wise);
 }
 
 TEST_CASE("what was not chosen is told, with its time") {
