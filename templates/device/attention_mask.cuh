@@ -131,14 +131,14 @@ __device__ __forceinline__ unsigned mask_word(unsigned stored, int status, const
     return 0xffffffffu;
   unsigned word = status == kTileIsEmpty ? 0 : 0xffffffffu;
   if (Class == MaskClass::Bitmap && status >= 0)
-    word = stored >> (key % 64 / 2);
+    word = Keys == 64 ? stored : stored >> (key % 64 / 2);
   if (Class == MaskClass::IntervalRows && status >= 0) {
     word = interval_word(bounds(), key, lane);
   }
   if (Class == MaskClass::InlinePredicate && status >= 0) {
     word = predicate_word(modifier, place, row, key + lane % 4 * 2, Keys);
   }
-  return word & columns_below(key_end - key, lane);
+  return key + Keys <= key_end ? word : word & columns_below(key_end - key, lane);
 }
 
 // Applies a score modifier to the scores of the keys from `key` on, in the lane's row and the one

@@ -55,6 +55,7 @@ namespace execute = stof::execute;
 namespace mask = stof::mask;
 
 constexpr int kDevice = 0;
+constexpr const char* kPacked = "attention_packed_sm90";
 
 double seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -133,6 +134,7 @@ class Bench {
                          .seen_of_16 = 0,
                          .features = {},
                          .tiles = {},
+                         .packed = {},
                          .cases = {}};
     std::vector<std::pair<stof::Mask, mask::MaskLayout>> layouts;
     std::mutex mutex;
@@ -153,6 +155,12 @@ class Bench {
                                        [](const auto& built) { return built.second.extent.q_len; });
       record.features = mask::measure(of_kernels->first, of_kernels->second);
       add_candidates(cases.back(), record.features, build_layout);
+      if (record.packed.empty() && is_in_place(cases.back(), kPacked)) {
+        for (const std::int64_t tile_q : {64, 128}) {
+          record.packed[tile_q] =
+              stof::cost::tile_work(mask::packed_tiles(of_kernels->second, tile_q).lists);
+        }
+      }
     }
     compile(cases);
     for (Case& one : cases) {
@@ -171,28 +179,38 @@ class Bench {
   }
 
  private:
-  // Every setting that the model knows of each template, the default where it knows none; lists of
-  // keys only where they are not longer than anybody would want.
-  std::vector<fusion::Setting> settings(const mask::MaskFeatures& features) const {
+  static bool is_in_place(const Case& one, const std::string& kernel) {
+    return std::ranges::any_of(one.plain.options.at(0), [&](const fusion::Option& option) {
+      return option.kernel == kernel;
+    });
+  }
+
+  // Every setting that the model knows of each template, or else those that it has for the case;
+  // lists of keys only where they are not longer than anybody would want, and packed tiles where
+  // the model may choose them.
+  std::vector<fusion::Setting> settings(const Case& one, const mask::MaskFeatures& features) const {
     constexpr double kMostKeys = 1 << 25;
     const double keys = features.mean_keys * static_cast<double>(features.extent.q_len);
     std::vector<fusion::Setting> settings;
     const stof::cost::Model model(profile_);
     for (const fusion::KernelTemplate& kernel : templates_) {
-      const bool is_attention = kernel.file.starts_with("attention/");
+      const std::string& name = kernel.contract.name;
       const bool takes_keys = kernel.contract.takes_mask_array("key_col") ||
                               kernel.contract.takes_mask_array("window_col");
-      if (!is_attention || (takes_keys && keys > kMostKeys)) {
+      if (!kernel.file.starts_with("attention/") || (takes_keys && keys > kMostKeys) ||
+          (name == kPacked && !is_in_place(one, name))) {
         continue;
       }
       const stof::cost::Problem problem{
           .contract = &kernel.contract, .scope = nullptr, .work = {}, .epilogue = {}};
       auto configs = model.settings(problem);
-      if (configs.empty()) {
-        configs.push_back(stof::contract::default_config(kernel.contract));
+      for (const fusion::Option& option : one.plain.options.at(0)) {
+        if (option.kernel == name && std::ranges::find(configs, option.config) == configs.end()) {
+          configs.push_back(option.config);
+        }
       }
       for (auto& config : configs) {
-        settings.push_back({.kernel = kernel.contract.name, .config = std::move(config)});
+        settings.push_back({.kernel = name, .config = std::move(config)});
       }
     }
     return settings;
@@ -212,7 +230,7 @@ class Bench {
   void add_candidates(Case& one, const mask::MaskFeatures& features,
                       const fusion::BuildLayout& build_layout) const {
     const std::string problem = fusion::problem_key(one.plain.origins.at(0).problem);
-    const std::vector<fusion::Setting> all = settings(features);
+    const std::vector<fusion::Setting> all = settings(one, features);
     one.candidates.resize(all.size());
     stof::base::parallel_for(std::ssize(all), [&](std::int64_t i) {
       const fusion::Setting& setting = all[static_cast<std::size_t>(i)];
@@ -223,7 +241,8 @@ class Bench {
       candidate.record = {.kernel = setting.kernel,
                           .config = setting.config,
                           .measured_us = {},
-                          .predicted_us = candidate.lowered.options.at(0).front().time.total_us()};
+                          .predicted_us = candidate.lowered.options.at(0).front().time.total_us(),
+                          .is_in_place = is_in_place(one, setting.kernel)};
     });
     std::erase_if(one.candidates, [](const Candidate& candidate) {
       return !candidate.lowered.origins.at(0).refusal.empty();

@@ -26,12 +26,30 @@ json to_json(const cost::TileWork& work) {
   return groups;
 }
 
+using WorkByTile = std::map<std::int64_t, cost::TileWork>;
+
+json to_json(const WorkByTile& works) {
+  json written = json::object();
+  for (const auto& [tile_q, work] : works) {
+    written[std::to_string(tile_q)] = to_json(work);
+  }
+  return written;
+}
+
 cost::TileWork tile_work_from(const json& groups, std::int64_t tile_q) {
   cost::TileWork work{.tile_q = tile_q, .groups = {}};
   for (const json& group : groups) {
     work.groups.push_back({.entries = group.at(0), .part = group.at(1), .count = group.at(2)});
   }
   return work;
+}
+
+WorkByTile works_from(const json& written) {
+  WorkByTile works;
+  for (const auto& [tile_q, groups] : written.items()) {
+    works.emplace(std::stoll(tile_q), tile_work_from(groups, std::stoll(tile_q)));
+  }
+  return works;
 }
 
 json to_json(const mask::MaskFeatures& features) {
@@ -79,7 +97,7 @@ json to_json(const SelectionCase& one, Settings& settings) {
     }
     times.push_back({std::distance(settings.begin(), place),
                      candidate.measured_us ? json(rounded(*candidate.measured_us)) : json(nullptr),
-                     rounded(candidate.predicted_us)});
+                     rounded(candidate.predicted_us), candidate.is_in_place ? 1 : 0});
   }
   return {{"dims", std::move(dims)}, {"times", std::move(times)}};
 }
@@ -97,7 +115,8 @@ SelectionCase case_from(const json& written, const Settings& settings) {
         {.kernel = kernel,
          .config = config,
          .measured_us = time.at(1).is_null() ? std::nullopt : std::optional<double>(time.at(1)),
-         .predicted_us = time.at(2)});
+         .predicted_us = time.at(2),
+         .is_in_place = time.at(3) == 1});
   }
   return one;
 }
@@ -108,10 +127,6 @@ json to_json(const std::vector<SelectionMask>& masks) {
   Settings settings;
   json written = json::array();
   for (const SelectionMask& mask : masks) {
-    json tiles = json::object();
-    for (const auto& [tile_q, work] : mask.tiles) {
-      tiles[std::to_string(tile_q)] = to_json(work);
-    }
     json cases = json::array();
     for (const SelectionCase& one : mask.cases) {
       cases.push_back(to_json(one, settings));
@@ -121,7 +136,8 @@ json to_json(const std::vector<SelectionMask>& masks) {
                        {"length", mask.length},
                        {"seen_of_16", mask.seen_of_16},
                        {"features", to_json(mask.features)},
-                       {"work", std::move(tiles)},
+                       {"work", to_json(mask.tiles)},
+                       {"packed_work", to_json(mask.packed)},
                        {"cases", std::move(cases)}});
   }
   json kernels = json::array();
@@ -144,9 +160,8 @@ std::vector<SelectionMask> selection_from_json(const json& written) {
     mask.length = one.at("length");
     mask.seen_of_16 = one.at("seen_of_16");
     mask.features = features_from(one.at("features"));
-    for (const auto& [tile_q, groups] : one.at("work").items()) {
-      mask.tiles.emplace(std::stoll(tile_q), tile_work_from(groups, std::stoll(tile_q)));
-    }
+    mask.tiles = works_from(one.at("work"));
+    mask.packed = works_from(one.at("packed_work"));
     for (const json& attention : one.at("cases")) {
       mask.cases.push_back(case_from(attention, settings));
     }

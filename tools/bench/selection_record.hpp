@@ -22,6 +22,7 @@ struct SelectionCandidate {
   kernel::KernelConfig config;
   std::optional<double> measured_us;  // nothing: predicted to be far slower than others
   double predicted_us = 0;            // when it was measured
+  bool is_in_place = true;            // the model may choose it: bands have a kernel of their own
 };
 
 struct SelectionCase {
@@ -37,7 +38,8 @@ struct SelectionMask {
   double seen_of_16 = 0;  // share of its 16 x 16 tiles of which something is seen
   // As the kernels see it: dilated masks are of other shapes then.
   mask::MaskFeatures features;
-  std::map<std::int64_t, cost::TileWork> tiles;  // by tile_q: 64, 128 and 192
+  std::map<std::int64_t, cost::TileWork> tiles;   // by tile_q: 64, 128 and 192
+  std::map<std::int64_t, cost::TileWork> packed;  // the same; none where tiles are not packed
   std::vector<SelectionCase> cases;
 };
 

@@ -206,7 +206,9 @@ SelectionReplay::SelectionReplay(std::vector<SelectionMask> masks,
         entry.work.features = &mask.features;
         if (!kernel->contract.takes_mask_array("key_col")) {
           const auto tile_q = entry.config.find("tile_q");
-          entry.work.tiles = &mask.tiles.at(tile_q == entry.config.end() ? 64 : tile_q->second);
+          const bool is_packed = kernel->contract.takes_mask_array("packed_keys");
+          entry.work.tiles = &(is_packed ? mask.packed : mask.tiles)
+                                  .at(tile_q == entry.config.end() ? 64 : tile_q->second);
           entry.work.long_tiles = cost::long_tiles(entry.problem, entry.config, *entry.work.tiles);
         }
       }
@@ -238,7 +240,7 @@ const SelectionReplay::Observed* SelectionReplay::predicted_fastest(
   const Observed* best = nullptr;
   cost::Prediction least;
   for (const Observed& candidate : one.candidates) {
-    if (!is(candidate)) {
+    if (!is(candidate) || !candidate.candidate->is_in_place) {
       continue;
     }
     const cost::Prediction time =
