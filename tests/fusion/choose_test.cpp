@@ -15,11 +15,12 @@ using namespace stof;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-fusion::Lowered lowered(const Graph& graph, const char* device = "h200") {
+fusion::Lowered lowered(const Graph& graph, const char* device = "h200",
+                        const fusion::Decisions& decisions = {}) {
   static const fusion::TemplateLibrary library =
       fusion::read_templates(render::TemplateStore::open({}).texts());
   return fusion::lower(graph::normalise_but_attention(graph.ir()), library,
-                       base::shipped_profile(device));
+                       base::shipped_profile(device), {}, decisions);
 }
 
 Graph product(std::int64_t m, std::int64_t n, std::int64_t k, WeightLayout layout) {
@@ -94,6 +95,26 @@ TEST_CASE("bands go to the kernel for them where rows are short") {
   CHECK(kernel_of(attention("sliding", 12, 4096, 64, 5.0 * tanh(score() / 5.0))) == block_wise);
   CHECK(kernel_of(attention("causal", 12, 1024, 128)) == block_wise);  // few tiles, and long
   CHECK(kernel_of(attention("sliding", 12, 4096, 64), "a100") == "attention_block_wise_sm80");
+}
+
+TEST_CASE("steps of a band leave no stage that holds all keys") {
+  const Graph graph = attention("sliding", 12, 128, 64);
+  const std::string problem = fusion::problem_key(lowered(graph).origins.at(0).problem);
+  const auto refusal = [&](std::int64_t tile_k, std::int64_t step) {
+    const fusion::Setting setting{.kernel = "attention_band_sm90",
+                                  .config = {{"tile_q", 128},
+                                             {"tile_k", tile_k},
+                                             {"step", step},
+                                             {"key_groups", 1},
+                                             {"stages", 1},
+                                             {"blocks_per_sm", 1}}};
+    return lowered(graph, "h200", {.scheme = {}, .settings = {{problem, setting}}})
+        .origins.at(0)
+        .refusal;
+  };
+  CHECK(refusal(160, 160).empty());
+  CHECK(refusal(192, 96).empty());
+  CHECK(refusal(160, 96).starts_with("attention_band_sm90 does not allow"));  // to key 191 of 160
 }
 
 TEST_CASE("masks that leave much of their tiles empty are packed") {
