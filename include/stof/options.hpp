@@ -96,7 +96,7 @@ struct EngineOptions {
   // Of Engine::build, for the largest dims where they are symbolic; needs Backend::Gpu or Auto, and
   // a GPU.
   Tuning tuning = Tuning::None;
-  double tuning_seconds = 0;  // that it may take, but for a batch of trials; 0: 10 quick, 60 full
+  double tuning_seconds = 0;  // that it may take, whole plans included; 0: 10 quick, 60 full
   // Ends tuning early: what is best by then is used.
   std::stop_token tuning_stop = {};
 

@@ -14,6 +14,7 @@
 #include "cuda/device.hpp"
 #include "execute/device_program.hpp"
 #include "stof/error.hpp"
+#include "tune/trials.hpp"
 #include "validate/tensor_contents.hpp"
 
 namespace stof::engine {
@@ -313,7 +314,8 @@ void TrialRunner::race(const std::string& problem, std::vector<Candidate*>& cand
 }
 
 std::vector<double> TrialRunner::time_plans(const graph::Ir& ir,
-                                            std::span<const fusion::Lowered> plans) const {
+                                            std::span<const fusion::Lowered> plans,
+                                            double until) const {
   std::size_t bytes = 0;
   for (const auto& value : ir.values) {
     bytes += value->role == graph::ValueRole::Result ? 0 : bytes_of(*value);
@@ -334,7 +336,11 @@ std::vector<double> TrialRunner::time_plans(const graph::Ir& ir,
   const TensorCopies copies(tools_.device, validate::contents_of(ir, tensors), 1);
   std::vector<std::unique_ptr<Replay>> replays;
   std::vector<const Replay*> racing;
+  const auto is_late = [until] { return tune::steady_seconds() >= until; };
   for (const fusion::Lowered& plan : plans) {
+    if (racing.size() >= 2 && is_late()) {
+      break;
+    }
     const std::vector<jit::Kernel> kernels =
         tools_.jit->get_or_compile(plan.specs, base::parse_gpu_target(tools_.profile->target));
     replays.push_back(
@@ -342,6 +348,7 @@ std::vector<double> TrialRunner::time_plans(const graph::Ir& ir,
     racing.push_back(replays.back().get());
   }
   tune::RaceOptions options;
+  options.is_late = is_late;
   if (is_long) {
     options.first_samples = 3;
     options.rounds = 3;

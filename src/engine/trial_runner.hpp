@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
@@ -45,8 +46,10 @@ class TrialRunner {
 
   // Times whole plans of one graph against each other, as they run: tensors are bound once. In
   // microseconds, in order; nothing where their tensors pass kMostPlanBytes, or it is not known
-  // what inputs may hold. Throws as measure().
-  std::vector<double> time_plans(const graph::Ir& ir, std::span<const fusion::Lowered> plans) const;
+  // what inputs may hold. When it is `until` by steady_seconds(), those after the second that did
+  // not begin are left out, and the others end with what they have. Throws as measure().
+  std::vector<double> time_plans(const graph::Ir& ir, std::span<const fusion::Lowered> plans,
+                                 double until = std::numeric_limits<double>::infinity()) const;
 
   static constexpr std::size_t kMostPlanBytes = std::size_t{4} << 30;
 

@@ -21,6 +21,9 @@ namespace {
 constexpr double kQuickSeconds = 10;
 constexpr double kFullSeconds = 60;
 
+// Of the time that tuning may take, for whole plans; trials have the rest.
+constexpr double kWholeShare = 0.15;
+
 // By how much a plan has to be faster without a setting for that to be no accident.
 constexpr double kWithout = 0.002;
 
@@ -153,6 +156,7 @@ std::optional<Tuned> Tuner::find(const graph::Ir& ir) const {
 Tuned Tuner::tune(const graph::Ir& ir, const TuningRequest& request) const {
   const double max_seconds = seconds_of(request);
   const double start = tune::steady_seconds();
+  const double until = start + max_seconds;
   TuningSpace space(ir, *tools_.templates, *tools_.profile, tools_.build_layout);
   tune::Records records(*tools_.store, tune::shipped_records());
   std::int64_t timed = 0;
@@ -177,13 +181,13 @@ Tuned Tuner::tune(const graph::Ir& ir, const TuningRequest& request) const {
     timed += std::ssize(outcomes);
     tell(ir.name,
          fmt::format("{} trials, at most {:.0f} s left", timed,
-                     std::max(max_seconds - (tune::steady_seconds() - start), 0.0)),
+                     std::max(until - tune::steady_seconds(), 0.0)),
          done());
     return outcomes;
   };
   tune::Trials trials(
       measure, [&](const tune::Trial& trial) { return runner.recall(trial); },
-      {.max_seconds = max_seconds}, request.stop);
+      {.max_seconds = until - kWholeShare * max_seconds - tune::steady_seconds()}, request.stop);
 
   // Each once: what is recorded meanwhile shifts nothing.
   using Ordered = std::map<std::string, std::vector<tune::Setting>>;
@@ -229,7 +233,7 @@ Tuned Tuner::tune(const graph::Ir& ir, const TuningRequest& request) const {
                               .before_us = decision.before_us});
   }
   if (is_whole) {
-    check_whole(ir, runner, tuned);
+    check_whole(ir, runner, until, tuned);
     tuned.seconds = tune::steady_seconds() - start;
   }
   tools_.store->add({.problem = key_of(ir), .config = kPlanConfig, .result = record_of(tuned)});
@@ -244,7 +248,8 @@ Tuned Tuner::tune(const graph::Ir& ir, const TuningRequest& request) const {
 
 // Alone a kernel finds nothing in the L2 and has the power of the GPU for itself. So each setting
 // that the search changed has to hold its ground: the plan without it must not be faster.
-void Tuner::check_whole(const graph::Ir& ir, const TrialRunner& runner, Tuned& tuned) const {
+void Tuner::check_whole(const graph::Ir& ir, const TrialRunner& runner, double until,
+                        Tuned& tuned) const {
   const fusion::BuildLayout build_layout = fusion::remembering(tools_.build_layout);
   const auto lower = [&](const fusion::Decisions& decisions) {
     return fusion::lower(ir, *tools_.templates, *tools_.profile, build_layout, decisions);
@@ -259,12 +264,12 @@ void Tuner::check_whole(const graph::Ir& ir, const TrialRunner& runner, Tuned& t
       changed.push_back(&segment);
     }
   }
-  std::vector<double> times_us = runner.time_plans(ir, plans);
+  std::vector<double> times_us = runner.time_plans(ir, plans, until);
   if (times_us.empty()) {
     return;
   }
   bool has_dropped = false;
-  for (std::size_t i = 0; i < changed.size(); ++i) {
+  for (std::size_t i = 0; 2 + i < times_us.size(); ++i) {
     if (times_us[2 + i] < times_us[1] * (1 - kWithout)) {
       changed[i]->is_kept = false;
       has_dropped = true;
@@ -273,7 +278,7 @@ void Tuner::check_whole(const graph::Ir& ir, const TrialRunner& runner, Tuned& t
   if (has_dropped) {
     plans.resize(1);
     plans.push_back(lower(tuned.decisions()));
-    times_us = runner.time_plans(ir, plans);
+    times_us = runner.time_plans(ir, plans, until);
   }
   tuned.plan_before_us = times_us[0];
   tuned.plan_us = times_us[1];

@@ -79,8 +79,10 @@ class Tuner {
 
  private:
   nlohmann::json key_of(const graph::Ir& ir) const;
-  // Keeps of what was found alone what is faster within the whole plan.
-  void check_whole(const graph::Ir& ir, const TrialRunner& runner, Tuned& tuned) const;
+  // Keeps of what was found alone what is faster within the whole plan, as far as there is time
+  // until then to find out.
+  void check_whole(const graph::Ir& ir, const TrialRunner& runner, double until,
+                   Tuned& tuned) const;
 
   TunerTools tools_;
 };

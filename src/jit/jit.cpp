@@ -26,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-constexpr int kMaxThreads = 8;  // each compile takes memory, and few machines have more to win
+constexpr int kMaxThreads = 16;  // a compile takes some 200 MB
 constexpr std::string_view kCompilerLayer = "compiler";
 
 std::optional<Kernel> to_kernel(const Cache::Hit& hit) {

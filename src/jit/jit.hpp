@@ -21,7 +21,7 @@ struct JitOptions {
   bool may_compile = true;  // otherwise what is in no layer of the cache is a CacheError
   // How long another process may take over the same kernel before this one compiles it too.
   std::chrono::milliseconds max_wait = std::chrono::seconds(30);
-  int thread_count = 0;  // of a batch; 0: one a core, at most 8
+  int thread_count = 0;  // of a batch; 0: one a core, at most 16
   // Called from any thread, one call at a time. What it throws ends the call that it is about.
   OnEvent on_event;
 };

@@ -39,10 +39,15 @@ RaceResult race(int candidates, const TimeRound& time_round, const RaceOptions& 
   std::vector<int> running(count);
   std::iota(running.begin(), running.end(), 0);
   int samples_each = options.first_samples;
+  const auto is_late = [&] { return options.is_late && options.is_late(); };
   for (int number = 0; number < options.rounds && !running.empty(); ++number, samples_each *= 2) {
+    if (number > 0 && is_late()) {
+      break;
+    }
     Round round = time_round(running, samples_each);
     double canary_spread = spread(round.canary_us);
-    for (int i = 0; i < options.max_repeats && canary_spread > options.canary_spread; ++i) {
+    for (int i = 0; i < options.max_repeats && canary_spread > options.canary_spread && !is_late();
+         ++i) {
       round = time_round(running, samples_each);
       canary_spread = spread(round.canary_us);
       ++result.repeats;

@@ -22,6 +22,8 @@ struct RaceOptions {
   double close = 0.02;          // those as near to the fastest survive too
   double canary_spread = 0.03;  // beyond it the GPU was shared or changed its clock: once more
   int max_repeats = 3;          // of a round
+  // That no round begins any more after the first, nor a repeat; empty: never.
+  std::function<bool()> is_late = {};
 };
 
 struct RaceResult {

@@ -50,10 +50,19 @@ std::optional<End> Trials::end() const {
   if (trials_left() <= 0) {
     return End::Trials;
   }
-  if (seconds() >= budget_.max_seconds * share_) {
+  if (seconds_left() <= 0 || seconds_left() < slowest_batch_s_) {
     return End::Seconds;
   }
   return std::nullopt;
+}
+
+std::vector<Outcome> Trials::measure(std::span<const Trial> batch) {
+  const double begin = clock_();
+  std::vector<Outcome> outcomes = measure_(batch);
+  slowest_batch_s_ = std::max(slowest_batch_s_, clock_() - begin);
+  STOF_CHECK(outcomes.size() <= batch.size())
+      << "tune: " << outcomes.size() << " outcomes of " << batch.size() << " trials";
+  return outcomes;
 }
 
 void Trials::keep(const Trial& trial, Outcome outcome) {
@@ -79,9 +88,7 @@ void Trials::time(std::span<const Trial> trials) {
   while (!rest.empty() && !end()) {
     const auto count =
         std::min({rest.size(), kMostInBatch, static_cast<std::size_t>(trials_left())});
-    std::vector<Outcome> outcomes = measure_(rest.first(count));
-    STOF_CHECK(outcomes.size() <= count)
-        << "tune: " << outcomes.size() << " outcomes of " << count << " trials";
+    std::vector<Outcome> outcomes = measure(rest.first(count));
     const std::int64_t timed_before = timed_;
     for (std::size_t i = 0; i < outcomes.size(); ++i) {
       if (outcomes[i].is_known()) {

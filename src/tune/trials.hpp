@@ -34,7 +34,8 @@ class Trials {
          Clock clock = steady_seconds);
 
   // Finds out about these, as far as the budget goes: what is neither known nor recalled is timed
-  // in batches of kMostInBatch, which no limit of time and no stop interrupts.
+  // in batches of kMostInBatch, which nothing interrupts. None begins that would not end in time,
+  // were it as slow as the slowest so far.
   void time(std::span<const Trial> trials);
 
   const Outcome* find(const Trial& trial) const;  // null: not known
@@ -62,6 +63,8 @@ class Trials {
 
  private:
   std::int64_t trials_left() const;
+  double seconds_left() const { return budget_.max_seconds * share_ - seconds(); }
+  std::vector<Outcome> measure(std::span<const Trial> batch);
   void keep(const Trial& trial, Outcome outcome);
 
   Measure measure_;
@@ -71,6 +74,7 @@ class Trials {
   Clock clock_;
   double start_;
   double share_ = 1;
+  double slowest_batch_s_ = 0;
   std::int64_t timed_ = 0;
   std::int64_t recalled_ = 0;
   std::int64_t failed_ = 0;

@@ -97,6 +97,23 @@ TEST_CASE("a round with an uneasy canary is repeated, and reported where that do
   CHECK(uneasy.canary_spread == doctest::Approx(0.1));
 }
 
+TEST_CASE("a race that is late ends after its first round, and repeats nothing") {
+  Stable stable{.true_us = {20, 10, 10.1}};
+  bool is_late = true;
+  RaceOptions options{.is_late = [&] { return is_late; }};
+  const auto uneasy = [&, inner = stable.time_round()](std::span<const int> racing, int samples) {
+    Round round = inner(racing, samples);
+    round.canary_us = {10, 12, 10, 12};
+    return round;
+  };
+  const RaceResult late = stof::tune::race(3, uneasy, options);
+  CHECK(late.repeats == 0);
+  CHECK(stable.samples == std::vector<int>{5, 5, 5});
+  CHECK(late.times_us[0] == doctest::Approx(20).epsilon(0.05));
+  is_late = false;
+  CHECK(stof::tune::race(3, uneasy, options).repeats > 0);
+}
+
 TEST_CASE("no candidates, no race") {
   const RaceResult result = stof::tune::race(0, [](std::span<const int>, int) { return Round{}; });
   CHECK(result.times_us.empty());

@@ -1,5 +1,8 @@
 #include "tune/trials.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include <doctest/doctest.h>
 
 namespace {
@@ -87,7 +90,7 @@ TEST_CASE("a share of the budget holds until it is raised") {
   CHECK(watch.timed.size() == 10);
 }
 
-TEST_CASE("no batch begins when the time is up") {
+TEST_CASE("no batch begins that would not end in time") {
   Stopwatch watch;
   double now = 1000;
   const auto measure = [&, inner = watch.measure()](std::span<const Trial> batch) {
@@ -96,9 +99,36 @@ TEST_CASE("no batch begins when the time is up") {
   };
   Trials trials(measure, {}, {.max_seconds = 10}, {}, [&] { return now; });
   trials.time(some_trials(1000));
-  CHECK(watch.timed.size() == 3 * Trials::kMostInBatch);  // at 0, 4 and 8 seconds
+  CHECK(watch.timed.size() == 2 * Trials::kMostInBatch);  // at 0 and 4 seconds
   CHECK(trials.end() == End::Seconds);
-  CHECK(trials.seconds() == 12);
+  CHECK(trials.seconds() == 8);
+}
+
+TEST_CASE("a budget of time holds whatever batches cost") {
+  // A batch compiles on so many threads, and a few of its trials have data to make.
+  constexpr double kCompile = 0.7;
+  constexpr double kData = 1.5;
+  for (const int threads : {1, 4, 16}) {
+    for (const double budget : {5.0, 20.0, 51.0}) {
+      Stopwatch watch;
+      double now = 0;
+      double longest = 0;
+      const auto measure = [&, inner = watch.measure()](std::span<const Trial> batch) {
+        const double rounds = std::ceil(static_cast<double>(batch.size()) / threads);
+        const double took = kCompile * rounds + (watch.timed.size() % 5 == 0 ? kData : 0);
+        longest = std::max(longest, took);
+        now += took;
+        return inner(batch);
+      };
+      Trials trials(measure, {}, {.max_seconds = budget}, {}, [&] { return now; });
+      while (!trials.end()) {
+        trials.time(some_trials(static_cast<int>(watch.timed.size()) + 40));
+      }
+      CHECK(trials.end() == End::Seconds);
+      CHECK(trials.seconds() <= std::max(budget, longest));
+      CHECK(trials.seconds() >= budget - longest);
+    }
+  }
 }
 
 TEST_CASE("a stop ends it, and a measurement that was stopped gives what it has") {
