@@ -28,6 +28,19 @@ constexpr std::size_t kMostOperands = 16;
 constexpr std::size_t kMostOperandsOfProducts = 4;
 constexpr std::size_t kFreeOperandsOfRows = 2;
 
+// What an operator of the step can be; nothing for the pattern "copy", which is none.
+std::vector<OpKind> kinds_of(const contract::PatternStep& step) {
+  std::vector<OpKind> kinds;
+  const auto add = [&kinds](const std::string& name) {
+    if (const auto kind = graph::op_kind_from_name(name)) {
+      kinds.push_back(*kind);
+    }
+  };
+  add(step.op);
+  std::for_each(step.alternatives.begin(), step.alternatives.end(), add);
+  return kinds;
+}
+
 }  // namespace
 
 std::vector<Candidate> copy_candidates(const TemplateLibrary& templates) {
@@ -45,25 +58,46 @@ std::vector<Candidate> copy_candidates(const TemplateLibrary& templates) {
 }
 
 GroupFinder::GroupFinder(const Ir& ir, const TemplateLibrary& templates)
-    : ir_(ir), templates_(templates), copies_(copy_candidates(templates)), readers_(ir) {
+    : ir_(ir), copies_(copy_candidates(templates)), readers_(ir) {
   for (const KernelTemplate& kernel : templates) {
-    const auto& pattern = kernel.contract.pattern;
-    const auto count =
-        std::count_if(pattern.begin(), pattern.end(), [](const contract::PatternStep& step) {
-          const auto kind = graph::op_kind_from_name(step.op);
-          return kind && !is_elementwise(*kind);
-        });
-    most_in_pattern_ = std::max(most_in_pattern_, static_cast<int>(count));
+    add_pattern(kernel);
   }
 }
 
+void GroupFinder::add_pattern(const KernelTemplate& kernel) {
+  Pattern pattern{.kernel = &kernel};
+  std::vector<OpKind> first;
+  for (const contract::PatternStep& step : kernel.contract.pattern) {
+    const std::vector<OpKind> kinds = kinds_of(step);
+    pattern.apart += std::all_of(kinds.begin(), kinds.end(), is_elementwise) ? 0 : 1;
+    if (!step.is_optional) {
+      first = pattern.required++ == 0 ? kinds : first;
+    }
+  }
+  for (const OpKind kind : first) {
+    patterns_[kind].push_back(pattern);
+  }
+  most_in_pattern_ = std::max(most_in_pattern_, pattern.apart);
+}
+
 std::vector<Group> GroupFinder::groups_at(int op, const std::vector<bool>& is_free) const {
+  return groups_at(op, is_free, {});
+}
+
+std::vector<Group> GroupFinder::groups_at(int op, const std::vector<bool>& is_free,
+                                          Wanted wanted) const {
   const OpKind kind = at(op).kind;
   if (kind == OpKind::Concat) {
     return {copy_group(op)};
   }
   std::vector<Group> groups;
-  for (const KernelTemplate& kernel : templates_) {
+  const auto known = patterns_.find(kind);
+  const auto patterns = known == patterns_.end() ? std::span<const Pattern>() : known->second;
+  for (const Pattern& pattern : patterns) {
+    if (pattern.required > wanted.most || pattern.apart < wanted.apart) {
+      continue;
+    }
+    const KernelTemplate& kernel = *pattern.kernel;
     for (Match& match : find_matches(kernel.contract, ir_, readers_, op, is_free)) {
       if (!has_shapes(kernel.contract, match)) {
         continue;
@@ -122,12 +156,14 @@ std::optional<Group> GroupFinder::longer(const Group& group,
 
 std::vector<Group> GroupFinder::groups_of(std::span<const int> operators) const {
   std::vector<bool> is_free(ir_.operators.size(), false);
+  Wanted wanted{.most = operators.size()};
   for (const int op : operators) {
     is_free[static_cast<std::size_t>(op)] = true;
+    wanted.apart += is_elementwise(at(op).kind) ? 0 : 1;
   }
   std::vector<Group> groups;
   for (const int op : operators) {
-    for (Group& group : groups_at(op, is_free)) {
+    for (Group& group : groups_at(op, is_free, wanted)) {
       std::optional<Group> all = std::move(group);
       while (all && all->operators.size() < operators.size()) {
         all = longer(*all, is_free);

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstddef>
+#include <limits>
+#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -56,6 +59,21 @@ class GroupFinder {
  private:
   const graph::Operator& at(int op) const { return ir_.operators[static_cast<std::size_t>(op)]; }
 
+  // A template by what can tell early that its pattern does not fit.
+  struct Pattern {
+    const KernelTemplate* kernel = nullptr;
+    std::size_t required = 0;  // steps
+    int apart = 0;             // steps, optional ones too, that no chain takes: not elementwise
+  };
+  // Of the operators that are free, and how many of those no chain takes, where a group has to have
+  // all of them.
+  struct Wanted {
+    std::size_t most = std::numeric_limits<std::size_t>::max();
+    int apart = 0;
+  };
+
+  std::vector<Group> groups_at(int op, const std::vector<bool>& is_free, Wanted wanted) const;
+  void add_pattern(const KernelTemplate& kernel);
   Group copy_group(int op) const;
   bool has_shapes(const contract::TemplateContract& contract, const Match& match) const;
   static int hooked_value(const Candidate& candidate);
@@ -69,9 +87,10 @@ class GroupFinder {
   bool reads_its_own(const Group& group) const;
 
   const graph::Ir& ir_;
-  const TemplateLibrary& templates_;
   std::vector<Candidate> copies_;
   Readers readers_;
+  std::map<graph::OpKind, std::vector<Pattern>>
+      patterns_;  // by what the first required step can be
   int most_in_pattern_ = 1;
 };
 

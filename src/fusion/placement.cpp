@@ -22,6 +22,33 @@ std::vector<std::int64_t> numbers(std::span<const Dim> dims) {
   return values;
 }
 
+// The view that alone reads each value; -1 where there is none.
+std::vector<int> views_behind(const graph::Ir& ir) {
+  constexpr int kUnread = -2;
+  std::vector<int> readers(ir.values.size(), kUnread);
+  for (int index = 0; index < std::ssize(ir.operators); ++index) {
+    for (const int input : ir.operators[static_cast<std::size_t>(index)].inputs) {
+      if (input >= 0) {
+        int& reader = readers[static_cast<std::size_t>(input)];
+        reader = reader == kUnread || reader == index ? index : -1;
+      }
+    }
+  }
+  for (int& reader : readers) {
+    reader = reader >= 0 && is_view(ir.operators[static_cast<std::size_t>(reader)]) ? reader : -1;
+  }
+  return readers;
+}
+
+std::vector<int> follow_views(const graph::Ir& ir, const std::vector<int>& views, int value) {
+  std::vector<int> chain = {value};
+  for (int view = views[static_cast<std::size_t>(value)]; view >= 0;
+       view = views[static_cast<std::size_t>(chain.back())]) {
+    chain.push_back(ir.operators[static_cast<std::size_t>(view)].outputs[0]);
+  }
+  return chain;
+}
+
 }  // namespace
 
 bool is_view(const graph::Operator& op) {
@@ -29,22 +56,7 @@ bool is_view(const graph::Operator& op) {
 }
 
 std::vector<int> view_chain(const graph::Ir& ir, int value) {
-  std::vector<int> chain = {value};
-  for (;;) {
-    const graph::Operator* only = nullptr;
-    int readers = 0;
-    for (const graph::Operator& op : ir.operators) {
-      if (std::find(op.inputs.begin(), op.inputs.end(), value) != op.inputs.end()) {
-        only = &op;
-        ++readers;
-      }
-    }
-    if (readers != 1 || !is_view(*only)) {
-      return chain;
-    }
-    value = only->outputs[0];
-    chain.push_back(value);
-  }
+  return follow_views(ir, views_behind(ir), value);
 }
 
 Placement::Placement(const graph::Ir& ir) : ir_(ir) {
@@ -52,12 +64,13 @@ Placement::Placement(const graph::Ir& ir) : ir_(ir) {
     extents_.push_back(numbers(value->shape.dims()));
     dtypes_.push_back(value->dtype);
   }
+  const std::vector<int> views = views_behind(ir);
   for (const graph::Operator& op : ir.operators) {
     if (op.kind != graph::OpKind::Attention) {
       continue;
     }
     // As the last view wants it that leaves the channels of a head together.
-    const std::vector<int> chain = view_chain(ir, op.outputs[0]);
+    const std::vector<int> chain = follow_views(ir, views, op.outputs[0]);
     for (auto end = chain.rbegin(); end != chain.rend(); ++end) {
       const auto root = graph::root_for_contiguous(ir, *end);
       if (root && root->root == op.outputs[0] && root->strides.back() == Dim(1)) {

@@ -53,14 +53,16 @@ class Steps {
   void add_from(int begin) {
     int needed = begin + 1;  // the least end with which that is so
     int apart = 0;           // of its operators, those that no chain takes
+    SegmentKeys::From keys(keys_, begin);
     for (int end = begin + 1; end <= size() && needed <= begin + kMostOperators; ++end) {
       const SchemeOperator& last = order_[static_cast<std::size_t>(end) - 1];
       apart += is_elementwise(ir_.operators[static_cast<std::size_t>(last.op)].kind) ? 0 : 1;
       if (apart > planner_.finder().most_in_pattern()) {
         return;
       }
+      keys.add();
       if (end >= needed) {
-        add({.begin = begin, .end = end});
+        add({.begin = begin, .end = end}, keys.key());
       }
       const std::vector<int>& readers = last.readers;
       if (readers.empty()) {
@@ -70,8 +72,8 @@ class Steps {
     }
   }
 
-  void add(const Segment& segment) {
-    const auto [known, is_new] = kinds_.emplace(keys_.key(segment), static_cast<int>(us_.size()));
+  void add(const Segment& segment, const base::Digest& key) {
+    const auto [known, is_new] = kinds_.emplace(key, static_cast<int>(us_.size()));
     if (is_new) {
       const auto group = planner_.best_group(operators_of(order_, segment));
       us_.push_back(group ? planner_.predict(*group).value_or(kNever) : kNever);
@@ -95,7 +97,7 @@ class Steps {
 struct Cut {
   double us = 0;
   std::vector<Segment> segments;
-  std::set<int> kinds;          // that it has
+  std::vector<int> kinds;       // that it has, each once, in order
   std::vector<bool> forbidden;  // which kinds it may not have
 };
 
@@ -119,14 +121,18 @@ std::optional<Cut> best_cut(const Steps& steps, std::vector<bool> forbidden) {
   if (best.back().us == kNever) {
     return std::nullopt;
   }
+  std::vector<int> kinds;
   Cut cut{.us = best.back().us, .segments = {}, .kinds = {}, .forbidden = std::move(forbidden)};
   for (int end = steps.size(); end > 0;) {
     const Step& last = best[static_cast<std::size_t>(end)].last;
     cut.segments.push_back({.begin = last.begin, .end = end});
-    cut.kinds.insert(last.kind);
+    kinds.push_back(last.kind);
     end = last.begin;
   }
   std::reverse(cut.segments.begin(), cut.segments.end());
+  std::sort(kinds.begin(), kinds.end());
+  kinds.erase(std::unique(kinds.begin(), kinds.end()), kinds.end());
+  cut.kinds = std::move(kinds);
   return cut;
 }
 
@@ -155,7 +161,7 @@ std::vector<Proposal> propose_schemes(const graph::Ir& ir, const OperatorOrder& 
     if (!is_known) {
       proposals.push_back({.scheme = std::move(scheme), .predicted_us = cut.us});
     }
-    for (const int kind : proposals.size() < count ? cut.kinds : std::set<int>()) {
+    for (const int kind : proposals.size() < count ? cut.kinds : std::vector<int>()) {
       std::vector<bool> forbidden = cut.forbidden;
       forbidden[static_cast<std::size_t>(kind)] = true;
       if (tried.insert(forbidden).second) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <span>
+#include <utility>
 
 #include "graph/encode.hpp"
 
@@ -13,6 +14,8 @@ namespace {
 // Hashes numbers, in one go.
 class Words {
  public:
+  Words() { words_.reserve(kUsual); }
+
   void add(std::int64_t word) { words_.push_back(static_cast<std::uint64_t>(word)); }
   void add(const base::Digest& digest) {
     words_.push_back(digest.high);
@@ -27,6 +30,8 @@ class Words {
   base::Digest digest() const { return base::hash(std::as_bytes(std::span(words_))); }
 
  private:
+  static constexpr std::size_t kUsual = 16;
+
   std::vector<std::uint64_t> words_;
 };
 
@@ -39,21 +44,14 @@ base::Digest meaning(const graph::Operator& op) {
   return hasher.digest();
 }
 
-// Numbers values in the order in which they are met.
-class Numbers {
- public:
-  int of(int value) {
-    const auto known = std::find(values_.begin(), values_.end(), value);
-    if (known == values_.end()) {
-      values_.push_back(value);
-      return static_cast<int>(values_.size()) - 1;
-    }
-    return static_cast<int>(known - values_.begin());
+int root_of(const graph::Ir& ir, int value) {
+  int producer = graph::value_at(ir, value).producer;
+  while (producer >= 0 && is_view(ir.operators[static_cast<std::size_t>(producer)])) {
+    value = ir.operators[static_cast<std::size_t>(producer)].inputs[0];
+    producer = graph::value_at(ir, value).producer;
   }
-
- private:
-  std::vector<int> values_;
-};
+  return value;
+}
 
 }  // namespace
 
@@ -62,50 +60,77 @@ SegmentKeys::SegmentKeys(const graph::Ir& ir, const OperatorOrder& order,
     : lies_(ir.values.size()), is_known_(ir.values.size(), false) {
   const Readers readers(ir);
   const std::vector<int> place_of = places_of(order, ir);
+  std::vector<int> last_mention(ir.values.size(), -1);
+  int mentions = 0;
   for (const SchemeOperator& one : order) {
     const graph::Operator& op = ir.operators[static_cast<std::size_t>(one.op)];
-    Place place{.meaning = meaning(op), .operands = {}, .results = {}};
-    for (const int value : values_read(op)) {
-      lie_of(ir, placement, value);
-      place.operands.push_back({.value = value, .root = root_of(ir, value)});
+    Place& place = places_.emplace_back();
+    place.first_mention = mentions;
+    const auto mention = [&](int value) {
+      place.same_as.push_back(
+          std::exchange(last_mention[static_cast<std::size_t>(value)], mentions));
+      ++mentions;
+    };
+    Words words;
+    words.add(meaning(op));
+    const std::vector<int> read = values_read(op);
+    words.add(std::ssize(read));
+    for (const int value : read) {
+      mention(value);
+      mention(root_of(ir, value));
+      words.add(lie_of(ir, placement, value));
     }
     for (const int value : op.outputs) {
-      lie_of(ir, placement, value);
-      Result result{.value = value, .is_output = false, .readers = {}};
+      mention(value);
+      words.add(lie_of(ir, placement, value));
+      int last = -1;
       for (const int reader : readers.of(value)) {
-        if (reader == Readers::kBorder) {
-          result.is_output = true;
-        } else {
-          result.readers.push_back(place_of[static_cast<std::size_t>(reader)]);
-        }
+        const int at = reader == Readers::kBorder ? -1 : place_of[static_cast<std::size_t>(reader)];
+        last = at < 0 ? kOutside : std::max(last, at);
       }
-      place.results.push_back(std::move(result));
+      place.last_readers.push_back(last);
     }
-    places_.push_back(std::move(place));
+    place.digest = words.digest();
   }
 }
 
 base::Digest SegmentKeys::key(const Segment& segment) const {
+  From from(*this, segment.begin);
+  for (int count = segment.size(); count > 0; --count) {
+    from.add();
+  }
+  return from.key();
+}
+
+// How far back within the segment each value was mentioned, 0 where it was not, says which values
+// are the same.
+void SegmentKeys::From::add() {
+  const Place& place = keys_.places_[static_cast<std::size_t>(end_++)];
+  const int begin = keys_.places_[static_cast<std::size_t>(begin_)].first_mention;
   Words words;
-  Numbers numbers;
-  for (int index = segment.begin; index < segment.end; ++index) {
-    const Place& place = places_[static_cast<std::size_t>(index)];
-    words.add(place.meaning);
-    for (const Operand& operand : place.operands) {
-      words.add(numbers.of(operand.value));
-      words.add(numbers.of(operand.root));
-      words.add(lies_[static_cast<std::size_t>(operand.value)]);
-    }
-    for (const Result& result : place.results) {
-      words.add(numbers.of(result.value));
-      words.add(lies_[static_cast<std::size_t>(result.value)]);
-      const bool is_read_outside =
-          result.is_output ||
-          std::any_of(result.readers.begin(), result.readers.end(),
-                      [&](int reader) { return reader < segment.begin || reader >= segment.end; });
-      words.add(is_read_outside ? 1 : 0);
+  words.add(read_);
+  words.add(place.digest);
+  int mention = place.first_mention;
+  for (const int before : place.same_as) {
+    words.add(before >= begin ? mention - before : 0);
+    ++mention;
+  }
+  read_ = words.digest();
+}
+
+base::Digest SegmentKeys::From::key() const {
+  Words words;
+  words.add(read_);
+  std::uint64_t bits = 1;  // of each result in order, behind a first one
+  for (int index = begin_; index < end_; ++index) {
+    for (const int last : keys_.places_[static_cast<std::size_t>(index)].last_readers) {
+      if (bits >> 63 != 0) {
+        words.add(static_cast<std::int64_t>(std::exchange(bits, 1)));
+      }
+      bits = bits << 1 | (last >= end_ ? 1 : 0);
     }
   }
+  words.add(static_cast<std::int64_t>(bits));
   return words.digest();
 }
 
@@ -129,15 +154,6 @@ base::Digest SegmentKeys::lie_of(const graph::Ir& ir, const Placement& placement
   }
   is_known_[index] = true;
   return lies_[index] = words.digest();
-}
-
-int SegmentKeys::root_of(const graph::Ir& ir, int value) const {
-  int producer = graph::value_at(ir, value).producer;
-  while (producer >= 0 && is_view(ir.operators[static_cast<std::size_t>(producer)])) {
-    value = ir.operators[static_cast<std::size_t>(producer)].inputs[0];
-    producer = graph::value_at(ir, value).producer;
-  }
-  return value;
 }
 
 }  // namespace stof::fusion

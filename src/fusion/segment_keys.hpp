@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "base/hash.hpp"
@@ -20,25 +21,34 @@ class SegmentKeys {
 
   base::Digest key(const Segment& segment) const;
 
- private:
-  // A tensor that an operator reads, and the value of which it is a view, or itself.
-  struct Operand {
-    int value = -1;
-    int root = -1;
-  };
-  struct Result {
-    int value = -1;
-    bool is_output = false;
-    std::vector<int> readers;  // their places; -1 for views
-  };
-  struct Place {
-    base::Digest meaning;
-    std::vector<Operand> operands;
-    std::vector<Result> results;
+  // The keys of the segments that begin at one place, each an operator longer than the last.
+  class From {
+   public:
+    // The keys are used for as long as this lives.
+    From(const SegmentKeys& keys, int begin) : keys_(keys), begin_(begin), end_(begin) {}
+
+    void add();  // the next operator
+    base::Digest key() const;
+
+   private:
+    const SegmentKeys& keys_;
+    int begin_;
+    int end_;
+    base::Digest read_;  // all but what is read outside
   };
 
+ private:
+  // An operator by itself: it mentions the values that it reads, each with the value of which it is
+  // a view, and those that it makes.
+  struct Place {
+    base::Digest digest;            // what it means, and how these values lie
+    int first_mention = 0;          // of all, in order
+    std::vector<int> same_as;       // of each mention: the last one before of that value, or -1
+    std::vector<int> last_readers;  // of each result: the place, or kOutside
+  };
+  static constexpr int kOutside = std::numeric_limits<int>::max();  // an output, or read by a view
+
   base::Digest lie_of(const graph::Ir& ir, const Placement& placement, int value);
-  int root_of(const graph::Ir& ir, int value) const;
 
   std::vector<Place> places_;
   std::vector<base::Digest> lies_;  // of values: how they lie in memory
