@@ -29,7 +29,7 @@ namespace {
 
 constexpr double kReplayUs = 300;  // long beside the time that an event takes
 constexpr int kMostRuns = 96;      // of a replay
-constexpr int kLeastRuns = 4;
+constexpr double kLongUs = 3000;   // one run, a few times, says what it takes
 
 std::string kernel_key_of(const std::vector<base::Digest>& digests) {
   std::string text;
@@ -75,7 +75,7 @@ std::shared_ptr<const DeviceProgram> load_program(int device, const kernel::Prog
 // The first one is also the canary: it has a turn more in each round. Before the race all run for a
 // while, since a GPU that the compiler kept waiting has slowed its clock down.
 tune::RaceResult race_replays(const std::vector<const Replay*>& replays,
-                              const tune::RaceOptions& options = {}) {
+                              const tune::RaceOptions& options) {
   if (!replays.empty()) {
     constexpr int kWarmUps = 3;
     execute::time_in_turn(replays, kWarmUps);
@@ -92,6 +92,16 @@ tune::RaceResult race_replays(const std::vector<const Replay*>& replays,
     return round;
   };
   return tune::race(static_cast<int>(replays.size()), time_round, options);
+}
+
+// For replays of that length.
+tune::RaceOptions race_options(double replay_us) {
+  tune::RaceOptions options;
+  if (replay_us > kLongUs) {
+    options.first_samples = 3;
+    options.rounds = 3;
+  }
+  return options;
 }
 
 double predicted_us(const fusion::Lowered& plan) {
@@ -284,7 +294,7 @@ void TrialRunner::race(const std::string& problem, std::vector<Candidate*>& cand
   const int copy_count = TensorCopies::count_for(
       data->contents, 2 * static_cast<std::size_t>(tools_.profile->l2_bytes), kMostRuns);
   const int runs = std::max(
-      copy_count, std::clamp(static_cast<int>(kReplayUs / predicted_us), kLeastRuns, kMostRuns));
+      copy_count, std::clamp(static_cast<int>(std::ceil(kReplayUs / predicted_us)), 1, kMostRuns));
   const TensorCopies copies(tools_.device, data->contents, copy_count);
   std::vector<const Replay*> replays;
   std::vector<Candidate*> running;
@@ -295,7 +305,7 @@ void TrialRunner::race(const std::string& problem, std::vector<Candidate*>& cand
       replays.push_back(&*candidate->replay);
     }
   }
-  const tune::RaceResult result = race_replays(replays);
+  const tune::RaceResult result = race_replays(replays, race_options(runs * predicted_us));
   if (result.canary_spread > tune::RaceOptions().canary_spread) {
     tools_.tell(
         space_.label(problem),
@@ -329,10 +339,11 @@ std::vector<double> TrialRunner::time_plans(const graph::Ir& ir,
   } catch (const GraphError&) {
     return {};
   }
-  constexpr double kLongUs = 3000;  // one run, a few times, says what it takes
-  const bool is_long = std::ranges::any_of(
-      plans, [&](const fusion::Lowered& plan) { return predicted_us(plan) > kLongUs; });
-  const int runs = is_long ? 1 : 3;
+  double longest_us = 0;
+  for (const fusion::Lowered& plan : plans) {
+    longest_us = std::max(longest_us, predicted_us(plan));
+  }
+  const int runs = longest_us > kLongUs ? 1 : 3;
   const TensorCopies copies(tools_.device, validate::contents_of(ir, tensors), 1);
   std::vector<std::unique_ptr<Replay>> replays;
   std::vector<const Replay*> racing;
@@ -347,12 +358,8 @@ std::vector<double> TrialRunner::time_plans(const graph::Ir& ir,
         std::make_unique<Replay>(load_program(tools_.device, plan.program, kernels), copies, runs));
     racing.push_back(replays.back().get());
   }
-  tune::RaceOptions options;
+  tune::RaceOptions options = race_options(longest_us);
   options.is_late = is_late;
-  if (is_long) {
-    options.first_samples = 3;
-    options.rounds = 3;
-  }
   return race_replays(racing, options).times_us;
 }
 
