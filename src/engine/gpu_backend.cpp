@@ -250,14 +250,35 @@ std::optional<Tuned> GpuBackend::tune(const graph::Ir& ir, bool may_tune) const 
   return tuner_.tune(ir, tuning_);
 }
 
-fusion::DeferredNorms GpuBackend::defer_norms(const fusion::JoinedProducts& joined, bool may_defer,
+fusion::JoinedProducts GpuBackend::join_products(const graph::Ir& ir,
+                                                 const std::optional<Rewrites>& known,
+                                                 const fusion::BuildLayout& build_layout) const {
+  return known ? fusion::join_products(ir, known->joined)
+               : fusion::join_products_if_faster(ir, trusted_.library, profile_, build_layout);
+}
+
+fusion::DeferredNorms GpuBackend::defer_norms(const fusion::JoinedProducts& joined,
+                                              NormDeferral deferral,
+                                              const std::optional<Rewrites>& known,
                                               const fusion::BuildLayout& build_layout) const {
-  if (!may_defer || norm_deferral_ == NormDeferral::Never) {
-    return {.ir = joined.ir, .products = {}, .norms = {}, .scheme = joined.scheme};
+  fusion::DeferredNorms deferred{.ir = {}, .scheme = joined.scheme};
+  switch (deferral) {
+    case NormDeferral::Never:
+      deferred.ir = joined.ir;
+      break;
+    case NormDeferral::IfFaster:
+      deferred =
+          known ? fusion::defer_norms(joined, known->deferred)
+                : fusion::defer_norms_if_faster(joined, trusted_.library, profile_, build_layout);
+      break;
+    case NormDeferral::Always:
+      deferred = fusion::defer_norms(joined.ir, joined.weights);
+      break;
   }
-  return norm_deferral_ == NormDeferral::Always
-             ? fusion::defer_norms(joined.ir, joined.weights)
-             : fusion::defer_norms_if_faster(joined, trusted_.library, profile_, build_layout);
+  if (known) {
+    deferred.scheme = known->scheme;
+  }
+  return deferred;
 }
 
 GpuCode GpuBackend::compile(const graph::Ir& given, bool may_tune, bool may_defer) const {
@@ -265,17 +286,26 @@ GpuCode GpuBackend::compile(const graph::Ir& given, bool may_tune, bool may_defe
     throw CancelledError("build: cancelled");
   }
   const fusion::BuildLayout build_layout = fusion::remembering(layout_builder());
-  fusion::JoinedProducts joined =
-      fusion::join_products_if_faster(given, trusted_.library, profile_, build_layout);
-  fusion::DeferredNorms deferred = defer_norms(joined, may_defer, build_layout);
+  const NormDeferral deferral = may_defer ? norm_deferral_ : NormDeferral::Never;
+  const kernel::Key rewrites = rewrites_key(given, profile_, trusted_.digest, deferral);
+  const std::optional<Rewrites> known = find_rewrites(cache_, rewrites);
+  fusion::JoinedProducts joined = join_products(given, known, build_layout);
+  fusion::DeferredNorms deferred = defer_norms(joined, deferral, known, build_layout);
   const graph::Ir& ir = deferred.ir;
   std::optional<Tuned> tuned = tune(ir, may_tune);
   const auto start = std::chrono::steady_clock::now();
   fusion::Decisions decisions = tuned ? tuned->decisions() : fusion::Decisions();
-  if (!decisions.scheme) {
+  const bool is_models_scheme = !decisions.scheme;
+  if (is_models_scheme) {
     decisions.scheme = deferred.scheme;  // what lowering would search for once more
   }
   fusion::Lowered lowered = fusion::lower(ir, trusted_.library, profile_, build_layout, decisions);
+  if (!known) {
+    add_rewrites(cache_, rewrites,
+                 {.joined = joined.kinds,
+                  .deferred = deferred.kinds,
+                  .scheme = is_models_scheme ? lowered.scheme : deferred.scheme});
+  }
   const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
   report({.stage = "lower",
           .name = ir.name,

@@ -14,6 +14,7 @@
 #include "cache/cache.hpp"
 #include "compile/nvrtc_compiler.hpp"
 #include "engine/calibration.hpp"
+#include "engine/rewrites.hpp"
 #include "engine/template_trust.hpp"
 #include "engine/tuner.hpp"
 #include "fusion/deferred_norms.hpp"
@@ -71,7 +72,10 @@ class GpuBackend {
   fusion::BuildLayout layout_builder() const;
   std::string compiler_build() const;
   std::optional<Tuned> tune(const graph::Ir& ir, bool may_tune) const;
-  fusion::DeferredNorms defer_norms(const fusion::JoinedProducts& joined, bool may_defer,
+  fusion::JoinedProducts join_products(const graph::Ir& ir, const std::optional<Rewrites>& known,
+                                       const fusion::BuildLayout& build_layout) const;
+  fusion::DeferredNorms defer_norms(const fusion::JoinedProducts& joined, NormDeferral deferral,
+                                    const std::optional<Rewrites>& known,
                                     const fusion::BuildLayout& build_layout) const;
   void report(const jit::Event& event) const;
 

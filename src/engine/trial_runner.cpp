@@ -112,6 +112,14 @@ double predicted_us(const fusion::Lowered& plan) {
   return time_us;
 }
 
+std::string to_text(const tune::Setting& setting) {
+  std::string text = setting.kernel;
+  for (const auto& [name, value] : setting.config) {
+    text += fmt::format(" {}={}", name, value);
+  }
+  return text;
+}
+
 std::vector<double> to_doubles(const HostTensor& tensor) {
   std::vector<double> values(static_cast<std::size_t>(tensor.element_count()));
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -264,7 +272,13 @@ void TrialRunner::prepare(Candidate& candidate, const Segment& segment, const Te
     return;
   }
   copies.spoil_outputs();
-  candidate.replay->run_once();
+  try {
+    candidate.replay->run_once();
+  } catch (const CudaError& error) {  // it brought the GPU down
+    throw CudaError(error.code(),
+                    fmt::format("tune: '{}' by {}: {}", space_.label(candidate.trial->problem),
+                                to_text(candidate.trial->setting), error.what()));
+  }
   for (std::size_t i = 0; i < segment.expectation.outputs.size(); ++i) {
     const ExpectedRows& expected = segment.expectation.outputs[i];
     const auto fault = mismatch(expected, read_rows(copies, static_cast<int>(i), expected));

@@ -40,8 +40,8 @@ class TrialRunner {
       : tools_(std::move(tools)), space_(space), records_(records) {}
 
   // An outcome is a failure where a kernel does not take the trial, compile, load, or give right
-  // results. Throws CudaError where a kernel brings the GPU down, CacheError where kernels may not
-  // be compiled.
+  // results. Throws CudaError, which names it, where a kernel brings the GPU down, CacheError where
+  // kernels may not be compiled.
   std::vector<tune::Outcome> measure(std::span<const tune::Trial> trials);
 
   // Times whole plans of one graph against each other, as they run: tensors are bound once. In

@@ -24,8 +24,9 @@ std::optional<Proposal> best_scheme(const graph::Ir& ir, const TemplateLibrary& 
 
 // What a rewrite makes of a static graph, with those parts taken with which it should take less
 // time, parts of one kind alike: one kind after another is tried beside those that were taken.
-// `given` is the graph as it is. Rewritten has the graph as `ir`, and gets its best `scheme`;
-// kind_of(part), rewrite(parts) -> Rewritten, scheme_of(ir) -> optional<Proposal>.
+// `given` is the graph as it is. Rewritten has the graph as `ir`, and gets its best `scheme` and
+// the `kinds` that were taken; kind_of(part), rewrite(parts) -> Rewritten, scheme_of(ir) ->
+// optional<Proposal>.
 template <typename Rewritten, typename Part, typename KindOf, typename Rewrite, typename SchemeOf>
 Rewritten rewritten_if_faster(Rewritten given, const std::vector<Part>& parts,
                               const KindOf& kind_of, const Rewrite& rewrite,
@@ -61,6 +62,7 @@ Rewritten rewritten_if_faster(Rewritten given, const std::vector<Part>& parts,
       taken.insert(kind);
     }
   }
+  best.kinds = std::move(taken);
   return best;
 }
 

@@ -292,6 +292,13 @@ DeferredNorms defer_norms(const Ir& ir, const std::vector<JoinedWeight>& joined)
   return Deferrer(ir, joined, NormFinder(ir).norms()).run();
 }
 
+DeferredNorms defer_norms(const JoinedProducts& joined, const std::set<std::string>& kinds) {
+  std::vector<Norm> norms = NormFinder(joined.ir).norms();
+  std::erase_if(norms, [&](const Norm& norm) { return !kinds.contains(kind_of(joined.ir, norm)); });
+  return norms.empty() ? DeferredNorms{.ir = joined.ir}
+                       : Deferrer(joined.ir, joined.weights, norms).run();
+}
+
 DeferredNorms defer_norms_if_faster(const JoinedProducts& joined, const TemplateLibrary& templates,
                                     const base::DeviceProfile& device,
                                     const BuildLayout& build_layout) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,12 +45,16 @@ struct DeferredNorms {
   std::vector<FoldedProduct> products = {};
   std::vector<std::string> norms = {};  // names of what is put off
   std::optional<Scheme> scheme = {};    // the best of `ir`, where it was looked for
+  std::set<std::string> kinds = {};     // of what is put off, where only some of it is
 };
 
 // Puts off all norms that a product reads which can: of 16 bits, with gain, shift, weight and bias
 // that are weights, of which nobody else reads the matrix. `joined` says what joined weights of the
 // graph are made of.
 DeferredNorms defer_norms(const graph::Ir& ir, const std::vector<JoinedWeight>& joined = {});
+
+// Those of these kinds, as DeferredNorms has them.
+DeferredNorms defer_norms(const JoinedProducts& joined, const std::set<std::string>& kinds);
 
 // Puts off those of a static graph with which it should take less time, equal ones alike.
 DeferredNorms defer_norms_if_faster(const JoinedProducts& joined, const TemplateLibrary& templates,

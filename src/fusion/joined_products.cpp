@@ -198,6 +198,13 @@ JoinedProducts join_products(const Ir& ir) {
   return Joiner(ir, Finder(ir).families()).run();
 }
 
+JoinedProducts join_products(const Ir& ir, const std::set<std::string>& kinds) {
+  std::vector<Family> families = Finder(ir).families();
+  std::erase_if(families,
+                [&](const Family& family) { return !kinds.contains(kind_of(ir, family)); });
+  return families.empty() ? JoinedProducts{.ir = ir, .weights = {}} : Joiner(ir, families).run();
+}
+
 JoinedProducts join_products_if_faster(const Ir& ir, const TemplateLibrary& templates,
                                        const base::DeviceProfile& device,
                                        const BuildLayout& build_layout) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,10 +34,14 @@ struct JoinedProducts {
   graph::Ir ir;                       // weights that are joined stand behind those of the graph
   std::vector<JoinedWeight> weights;  // what they are made of, in their order
   std::optional<Scheme> scheme = {};  // the best of `ir`, where it was looked for
+  std::set<std::string> kinds = {};   // of what was joined, where only some of it was
 };
 
 // Joins all products that can be.
 JoinedProducts join_products(const graph::Ir& ir);
+
+// Those of these kinds, as JoinedProducts has them.
+JoinedProducts join_products(const graph::Ir& ir, const std::set<std::string>& kinds);
 
 // Joins those of a static graph that should take less time that way, equal ones alike (see
 // propose_schemes).

@@ -98,6 +98,12 @@ std::optional<View> Placement::copy_of(int value) const {
 }
 
 std::optional<View> Placement::view(int value) const {
+  const auto known = views_.find(value);
+  return known != views_.end() ? known->second
+                               : views_.emplace(value, find_view(value)).first->second;
+}
+
+std::optional<View> Placement::find_view(int value) const {
   const int producer = ir_.values[static_cast<std::size_t>(value)]->producer;
   if (auto copy = copy_of(value)) {
     return copy;
@@ -137,6 +143,7 @@ int Placement::blocking_input(int value) const {
 }
 
 int Placement::add_copy(int value) {
+  views_.clear();
   const int id = root_count();
   extents_.push_back(extents(value));
   dtypes_.push_back(dtypes_[static_cast<std::size_t>(value)]);
@@ -145,7 +152,9 @@ int Placement::add_copy(int value) {
 }
 
 void Placement::forget_copies(int root_count) {
-  std::erase_if(copies_, [&](const auto& copy) { return copy.second >= root_count; });
+  if (std::erase_if(copies_, [&](const auto& copy) { return copy.second >= root_count; }) > 0) {
+    views_.clear();
+  }
   extents_.resize(static_cast<std::size_t>(root_count));
   dtypes_.resize(static_cast<std::size_t>(root_count));
 }

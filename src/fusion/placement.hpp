@@ -16,7 +16,7 @@ bool is_view(const graph::Operator& op);
 std::vector<int> view_chain(const graph::Ir& ir, int value);
 
 // How the values of a static graph lie in memory. Every value that no view makes is packed in some
-// order of its axes; views are strides over it.
+// order of its axes; views are strides over it. From one thread.
 class Placement {
  public:
   // Attention writes its output in the order in which the views behind it are packed, so that
@@ -44,8 +44,11 @@ class Placement {
   int root_count() const { return static_cast<int>(extents_.size()); }
 
  private:
+  std::optional<View> find_view(int value) const;
+
   const graph::Ir& ir_;
-  std::vector<std::vector<std::int64_t>> extents_;  // of values, then of copies
+  mutable std::map<int, std::optional<View>> views_;  // that were asked for, since the last copy
+  std::vector<std::vector<std::int64_t>> extents_;    // of values, then of copies
   std::vector<DType> dtypes_;
   std::map<int, std::vector<std::int64_t>> root_strides_;  // where they are not packed
   std::map<int, int> copies_;                              // value -> id of its copy

@@ -1,10 +1,14 @@
 #include "fusion/template_library.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "base/parallel.hpp"
 #include "stof/error.hpp"
 
 namespace stof::fusion {
@@ -33,12 +37,18 @@ void leave_out_replaced(TemplateLibrary& library) {
 }  // namespace
 
 TemplateLibrary read_templates(const std::map<std::string, std::string>& texts) {
-  TemplateLibrary library;
-  for (const auto& [file, text] : texts) {
-    if (contract::has_contract(text)) {
-      library.push_back({.file = file, .contract = contract::parse_contract(file, text)});
+  std::vector<const std::pair<const std::string, std::string>*> with_contract;
+  for (const auto& text : texts) {
+    if (contract::has_contract(text.second)) {
+      with_contract.push_back(&text);
     }
   }
+  TemplateLibrary library(with_contract.size());
+  base::parallel_for(std::ssize(library), [&](std::int64_t i) {
+    const auto& [file, text] = *with_contract[static_cast<std::size_t>(i)];
+    library[static_cast<std::size_t>(i)] = {.file = file,
+                                            .contract = contract::parse_contract(file, text)};
+  });
   leave_out_replaced(library);
   std::map<std::string, std::string> files;  // by name
   for (const KernelTemplate& kernel : library) {

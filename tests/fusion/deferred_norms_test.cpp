@@ -323,6 +323,9 @@ TEST_CASE("norms are put off only where that should be faster") {
     joined.ir = graph::normalise_but_attention(graph.ir());
     const DeferredNorms deferred = defer_norms_if_faster(joined, shipped_templates(), h200);
     CHECK(total_us(deferred.ir) <= total_us(joined.ir) * (1 + 1e-12));
+    const DeferredNorms same = defer_norms(joined, deferred.kinds);
+    CHECK(same.products == deferred.products);
+    CHECK(graph::canonicalise(same.ir).digest == graph::canonicalise(deferred.ir).digest);
     if (deferred.scheme) {  // lowering finds the same one
       CHECK(lower(deferred.ir, shipped_templates(), h200).scheme == *deferred.scheme);
     }

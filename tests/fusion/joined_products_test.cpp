@@ -9,6 +9,7 @@
 #include "fusion/joined_testing.hpp"
 #include "fusion/lower.hpp"
 #include "fusion/lowering_testing.hpp"
+#include "graph/canonical.hpp"
 #include "reference/run.hpp"
 #include "reference/testing.hpp"
 
@@ -194,6 +195,9 @@ TEST_CASE("only where it should be faster") {
     const graph::Ir ir = graph::normalise_but_attention(graph.ir());
     const JoinedProducts result = joined(ir);
     CHECK(total_us(result.ir) <= total_us(ir) * (1 + 1e-12));
+    const JoinedProducts same = join_products(ir, result.kinds);
+    CHECK(same.weights == result.weights);
+    CHECK(graph::canonicalise(same.ir).digest == graph::canonicalise(result.ir).digest);
     if (result.scheme) {  // lowering finds the same one
       CHECK(lower(result.ir, shipped_templates(), base::shipped_profile("h200")).scheme ==
             *result.scheme);

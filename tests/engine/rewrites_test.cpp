@@ -1,0 +1,92 @@
+#include "engine/rewrites.hpp"
+
+#include <filesystem>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "fusion/lowering_testing.hpp"
+#include "models/bert.hpp"
+#include "stof/stof.hpp"
+#include "temporary_folder.hpp"
+
+namespace {
+
+using stof::NormDeferral;
+using stof::base::Digest;
+using stof::engine::Rewrites;
+using stof::engine::rewrites_key;
+using stof::kernel::Key;
+
+const stof::base::DeviceProfile& h200() {
+  return stof::base::shipped_profile("h200");
+}
+
+stof::graph::Ir bert(std::int64_t sequence) {
+  return stof::graph::normalise_but_attention(
+      models::bert({.num_hidden_layers = 1}, {.sequence = sequence}).ir());
+}
+
+std::string explain(const std::filesystem::path& cache, NormDeferral deferral) {
+  stof::EngineOptions options;
+  options.target = "sm_90a";
+  options.device_profile = "h200";
+  options.cache_dir = cache;
+  options.norm_deferral = deferral;
+  return stof::Engine(options)
+      .build(models::bert({.hidden_size = 128,
+                           .num_hidden_layers = 1,
+                           .num_attention_heads = 2,
+                           .intermediate_size = 256},
+                          {.sequence = 64}))
+      .explain();
+}
+
+int plans_in(const std::filesystem::path& cache) {
+  int count = 0;
+  for (const auto& file : std::filesystem::recursive_directory_iterator(cache)) {
+    count += file.path().string().find("/plans/") != std::string::npos && file.is_regular_file();
+  }
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("what was chosen comes back from the cache, and only for what it was chosen for") {
+  stof::cache::Cache cache({.directory = {}, .lock_folder = {}, .packs = {}, .on_warning = {}});
+  const Key key = rewrites_key(bert(128), h200(), Digest{1, 2}, NormDeferral::IfFaster);
+  CHECK_FALSE(stof::engine::find_rewrites(cache, key).has_value());
+  const Rewrites chosen{.joined = {"a kind", "another"},
+                        .deferred = {"a norm"},
+                        .scheme = stof::fusion::Scheme::from_text("0011 01")};
+  stof::engine::add_rewrites(cache, key, chosen);
+  CHECK(stof::engine::find_rewrites(cache, key) == chosen);
+
+  CHECK(rewrites_key(bert(128), h200(), Digest{1, 2}, NormDeferral::IfFaster) == key);
+  CHECK_FALSE(rewrites_key(bert(256), h200(), Digest{1, 2}, NormDeferral::IfFaster) == key);
+  CHECK_FALSE(rewrites_key(bert(128), h200(), Digest{1, 3}, NormDeferral::IfFaster) == key);
+  CHECK_FALSE(rewrites_key(bert(128), h200(), Digest{1, 2}, NormDeferral::Never) == key);
+  stof::base::DeviceProfile calibrated = h200();
+  calibrated.kernel_step_us *= 1.01;
+  CHECK_FALSE(rewrites_key(bert(128), calibrated, Digest{1, 2}, NormDeferral::IfFaster) == key);
+}
+
+TEST_CASE("a plan that reads otherwise is none") {
+  stof::cache::Cache cache({.directory = {}, .lock_folder = {}, .packs = {}, .on_warning = {}});
+  for (const char* const payload : {"", "[]", R"({"joined": 1, "deferred": []})",
+                                    R"({"joined": [], "deferred": [], "scheme": "012"})"}) {
+    const Key key(payload);
+    cache.add({stof::cache::EntryKind::Plan, key, {.payload = payload}});
+    CHECK_FALSE(stof::engine::find_rewrites(cache, key).has_value());
+  }
+}
+
+TEST_CASE("a build that finds what was chosen makes the plan that the first one made") {
+  for (const NormDeferral deferral : {NormDeferral::Never, NormDeferral::IfFaster}) {
+    const stof::test::TemporaryFolder folder;
+    const std::string first = explain(folder / "cache", deferral);
+    CHECK(plans_in(folder / "cache") == 1);
+    CHECK(explain(folder / "cache", deferral) == first);
+    CHECK(plans_in(folder / "cache") == 1);
+  }
+}
