@@ -35,7 +35,7 @@ using stof::bench::SearchCell;
 using stof::bench::SearchLab;
 
 constexpr int kDevice = 0;
-constexpr double kSearchSeconds = 60;  // as Tuning::Full has them
+constexpr double kSearchSeconds = 12;  // of each way but the engine's own
 constexpr double kPlansSeconds = 10;   // for the plans of a cell
 constexpr std::size_t kSmall = 48;     // settings of a part that are searched exhaustively
 constexpr int kRepeats = 5;
@@ -139,8 +139,13 @@ class Bench {
     result_["small_settings"] = kSmall;
   }
 
+  // Throws CudaError where a kernel brought the GPU down, of which the row of its cell tells: then
+  // another process may go on.
   void run(const std::vector<std::string>& names) {
     std::vector<SearchCell> left = stof::bench::search_cells();
+    std::ranges::stable_partition(left, [&](const SearchCell& cell) {
+      return !stof::bench::has_failed(result_, cell.name());
+    });
     std::erase_if(left, [&](const SearchCell& cell) {
       return names.empty() ? stof::bench::find_row(result_, cell.name()) != nullptr
                            : std::ranges::find(names, cell.name()) == names.end();
@@ -175,9 +180,13 @@ class Bench {
       if (cell.is_repeated) {
         repeat(layer, row);
       }
+    } catch (const stof::CudaError& error) {
+      put_failure(cell, error);
+      throw;
     } catch (const stof::Error& error) {
-      row = {{"case", cell.name()}, {"failure", error.what()}};
+      put_failure(cell, error);
       layer = {};
+      return;
     }
     slowest_layer_s_ =
         cell.layers == 1 ? std::max(slowest_layer_s_, seconds() - begin) : slowest_layer_s_;
@@ -198,6 +207,11 @@ class Bench {
   void report(double begin, const json& row) const {
     fmt::print("{:6.1f} s, after {:5.1f} s: {}\n", seconds(), seconds() - begin, row.dump());
     std::fflush(stdout);
+  }
+
+  void put_failure(const SearchCell& cell, const stof::Error& error) {
+    stof::bench::put_row(result_, {{"case", cell.name()}, {"failure", error.what()}});
+    write({});
   }
 
   void write(const std::vector<SearchCell>& left) {

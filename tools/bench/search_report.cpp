@@ -239,6 +239,12 @@ const json* find_row(const json& result, const std::string& name) {
   return nullptr;
 }
 
+bool has_failed(const json& result, const std::string& name) {
+  return std::ranges::any_of(result.at("rows"), [&](const json& row) {
+    return row.at("case") == name && row.contains("failure");
+  });
+}
+
 json read_result(const std::filesystem::path& folder, const std::string& device,
                  const std::string& driver) {
   std::ifstream stream(folder / "search.json");
