@@ -257,12 +257,14 @@ class PlanAndCompile(Command):
 
         self.assertEqual(self.text("cache", "path"), f"{self.cache}\n")
         items = json.loads(self.text("cache", "ls", "--json"))
-        self.assertEqual({item["kind"] for item in items}, {"kernel", "rendering"})
+        self.assertEqual({item["kind"] for item in items}, {"kernel", "plan", "rendering"})
         self.assertEqual(len(self.text("cache", "ls").splitlines()), len(items))
         self.assertEqual(self.text("cache", "verify"), f"{len(items)} entries, 0 damaged\n")
         rendering = next(item for item in items if item["kind"] == "rendering")
         kernel = next(item for item in items if item["kind"] == "kernel")
         self.assertIn("  template: matmul/", self.text("cache", "explain", rendering["digest"]))
+        chosen = next(item for item in items if item["kind"] == "plan")
+        self.assertIn('"scheme"', self.text("cache", "explain", chosen["digest"]))
         fields = {field["field"]: field["bytes"] for field in json.loads(self.text("cache", "explain", kernel["digest"], "--json"))["key"]}
         self.assertIn("__global__", fields["source"])
         self.assertIn(fields["architecture"], ["sm_80", "sm_90a"])

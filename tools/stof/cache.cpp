@@ -28,6 +28,8 @@ constexpr std::array kKernelFields = {"schema", "source",          "header name"
                                       "option", "name expression", "architecture", "compiler"};
 constexpr std::array kRenderingFields = {"schema",    "version",      "template", "variables",
                                          "templates", "architecture", "option",   "compiler"};
+constexpr std::array kPlanFields = {"schema",    "version", "graph",
+                                    "templates", "profile", "norm deferral"};
 constexpr std::array kVerdictFields = {"schema", "version",      "template",
                                        "files",  "architecture", "ladder"};
 
@@ -42,6 +44,7 @@ std::vector<InventoryItem> entries(const CacheOptions& cache) {
 std::string field_name(EntryKind kind, std::uint16_t tag) {
   const std::span<const char* const> fields =
       kind == EntryKind::Kernel      ? std::span<const char* const>(kKernelFields)
+      : kind == EntryKind::Plan      ? std::span<const char* const>(kPlanFields)
       : kind == EntryKind::Rendering ? std::span<const char* const>(kRenderingFields)
       : kind == EntryKind::Verdict   ? std::span<const char* const>(kVerdictFields)
                                      : std::span<const char* const>();
@@ -115,7 +118,7 @@ void explain(const CacheCommand& command) {
   }
   if (item.kind == EntryKind::Rendering) {
     text += fmt::format("  leads to kernel {}\n", entry.payload());
-  } else if (item.kind == EntryKind::Verdict) {
+  } else if (item.kind == EntryKind::Plan || item.kind == EntryKind::Verdict) {
     text += fmt::format("  says {}\n", entry.payload());
   } else {
     text += fmt::format("  holds {} bytes\n", entry.payload().size());
