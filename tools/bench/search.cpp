@@ -143,7 +143,7 @@ class Bench {
   // another process may go on.
   void run(const std::vector<std::string>& names) {
     std::vector<SearchCell> left = stof::bench::search_cells();
-    std::ranges::stable_partition(left, [&](const SearchCell& cell) {
+    std::stable_partition(left.begin(), left.end(), [&](const SearchCell& cell) {
       return !stof::bench::has_failed(result_, cell.name());
     });
     std::erase_if(left, [&](const SearchCell& cell) {

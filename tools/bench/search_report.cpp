@@ -197,10 +197,10 @@ json to_json(const Found& found, double plan_us) {
 json repeats_json(const std::vector<Found>& repeats, std::span<const double> times_us) {
   const Found& first = repeats.front();
   int equal = 0;
-  for (const auto& [problem, setting] : first.winners) {
+  for (const auto& winner : first.winners) {
     const bool is_equal = std::ranges::all_of(repeats, [&](const Found& other) {
-      const auto winner = other.winners.find(problem);
-      return winner != other.winners.end() && winner->second == setting;
+      const auto same = other.winners.find(winner.first);
+      return same != other.winners.end() && same->second == winner.second;
     });
     equal += is_equal ? 1 : 0;
   }
