@@ -97,36 +97,36 @@ void repeat(Layer& layer, json& row) {
   }
 }
 
-// Searched in each way.
-json measure_layer(const SearchCell& cell, Layer& layer) {
+// Searched in each way. The row has what is known so far, should a kernel bring the GPU down.
+void measure_layer(const SearchCell& cell, Layer& layer, json& row) {
   layer.lab = std::make_unique<SearchLab>(kDevice, graph_of(cell));
   SearchLab& lab = *layer.lab;
   std::vector<Found> found;
-  found.push_back(lab.tune("full"));
-  layer.repeats.push_back(found.front());
-  found.push_back(lab.tune_again());
-  found.push_back(lab.search("none", kSearchSeconds, stof::bench::no_search()));
-  found.push_back(lab.search("coarse", kSearchSeconds, stof::bench::coarse_alone()));
-  found.push_back(lab.search("fine", kSearchSeconds, stof::bench::fine_alone()));
+  row = {{"case", cell.name()}, {"ways", json::object()}};
+  const auto add = [&](Found one, double plan_us) {
+    row["ways"][one.how] = stof::bench::to_json(one, plan_us);
+    found.push_back(std::move(one));
+  };
+  layer.repeats.push_back(lab.tune("full"));
+  const Found& full = layer.repeats.front();
+  add(full, full.plan_us);
+  add(lab.tune_again(), full.plan_us);
+  add(lab.search("none", kSearchSeconds, stof::bench::no_search()), full.none_us);
+  row["parts"] = full.winners.size();
+  row["render_ms_of_a_kernel"] = stof::bench::rounded(lab.render_ms(full));
+  add(lab.search("coarse", kSearchSeconds, stof::bench::coarse_alone()), 0);
+  add(lab.search("fine", kSearchSeconds, stof::bench::fine_alone()), 0);
   const Found by_fine = found.back();
   std::vector<double> shares;
-  found.push_back(
-      lab.search("exhaustive", kSearchSeconds, stof::bench::exhaustive(kSmall, by_fine, shares)));
-  const Found& full = found.front();
-  found.push_back(
-      lab.search("random", kSearchSeconds, stof::bench::at_random(full.timed + full.recalled)));
-  std::vector<double> times_us = lab.time_plans(found, kPlansSeconds);
-  times_us.resize(found.size());
-  json row = {{"case", cell.name()},
-              {"ways", json::object()},
-              {"parts", found.front().winners.size()},
-              {"render_ms_of_a_kernel", stof::bench::rounded(lab.render_ms(found.front()))},
-              {"fine_of_exhaustive", shares}};
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    row["ways"][found[i].how] = stof::bench::to_json(found[i], times_us[i]);
+  add(lab.search("exhaustive", kSearchSeconds, stof::bench::exhaustive(kSmall, by_fine, shares)),
+      0);
+  row["fine_of_exhaustive"] = shares;
+  add(lab.search("random", kSearchSeconds, stof::bench::at_random(full.timed + full.recalled)), 0);
+  const std::vector<double> times_us = lab.time_plans(found, kPlansSeconds);
+  for (std::size_t i = 0; i < times_us.size(); ++i) {
+    row["ways"][found[i].how]["plan_us"] = stof::bench::rounded(times_us[i]);
   }
   lab.rest();
-  return row;
 }
 
 class Bench {
@@ -176,15 +176,19 @@ class Bench {
     const double begin = seconds();
     json row;
     try {
-      row = cell.layers == 0 ? measure_model(cell) : measure_layer(cell, layer);
+      if (cell.layers == 0) {
+        row = measure_model(cell);
+      } else {
+        measure_layer(cell, layer, row);
+      }
       if (cell.is_repeated) {
         repeat(layer, row);
       }
     } catch (const stof::CudaError& error) {
-      put_failure(cell, error);
+      put_failure(cell, std::move(row), error);
       throw;
     } catch (const stof::Error& error) {
-      put_failure(cell, error);
+      put_failure(cell, std::move(row), error);
       layer = {};
       return;
     }
@@ -209,8 +213,11 @@ class Bench {
     std::fflush(stdout);
   }
 
-  void put_failure(const SearchCell& cell, const stof::Error& error) {
-    stof::bench::put_row(result_, {{"case", cell.name()}, {"failure", error.what()}});
+  void put_failure(const SearchCell& cell, json row, const stof::Error& error) {
+    const bool has_some = row.contains("parts");
+    row["case"] = cell.name();
+    row[has_some ? "stopped_by" : "failure"] = error.what();
+    stof::bench::put_row(result_, std::move(row));
     write({});
   }
 

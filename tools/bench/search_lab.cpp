@@ -34,6 +34,8 @@ void take(Found& found, const engine::Tuned& tuned) {
   found.recalled = tuned.recalled;
   found.failed = tuned.failed;
   found.ended = tuned.ended;
+  found.plan_us = tuned.plan_us.value_or(0);
+  found.none_us = tuned.plan_before_us.value_or(0);
 }
 
 void take(Found& found, const tune::SearchResult& result, const tune::Trials& trials) {

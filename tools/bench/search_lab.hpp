@@ -33,6 +33,9 @@ struct Found {
   std::string ended;
   double compile_s = 0;  // while some kernel was compiled
   double whole_s = 0;
+  // Of the whole plan, and of the model's choice, where the search timed them; else 0.
+  double plan_us = 0;
+  double none_us = 0;
 };
 
 // Seconds in which at least one kernel was being compiled.

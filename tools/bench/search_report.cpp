@@ -93,10 +93,14 @@ std::string summary_of(const json& rows) {
   std::vector<double> shares;
   std::vector<double> over;
   std::vector<double> apart;
-  std::string cold;
+  std::string text;
   for (const json& row : rows) {
     if (row.contains("failure")) {
       continue;
+    }
+    if (row.contains("stopped_by")) {
+      text += fmt::format("- {} was stopped: {}.\n", row.at("case").get<std::string>(),
+                          row["stopped_by"].get<std::string>());
     }
     over.push_back(100 * none_over_best(row.at("ways")));
     for (const double share : row.value("fine_of_exhaustive", std::vector<double>())) {
@@ -106,14 +110,13 @@ std::string summary_of(const json& rows) {
       apart.push_back(100 * (row["repeats"].at("apart").get<double>() - 1));
     }
     if (!row.contains("parts")) {  // a whole model
-      cold += fmt::format(
+      text += fmt::format(
           "- {}: tuned in {:.1f} s with nothing known, a build after it takes {:.2f} s.\n",
           row.at("case").get<std::string>(),
           row["ways"].at("full").at("seconds").at("whole").get<double>(),
           row["ways"].at("again").at("seconds").at("whole").get<double>());
     }
   }
-  std::string text = cold;
   const auto most = [](const std::vector<double>& values) {
     return *std::ranges::max_element(values);
   };
