@@ -91,10 +91,14 @@ constexpr std::int64_t shift_right_logical(std::int64_t a, std::int64_t count) {
 }
 
 // splitmix64: one step of the counter, then its finaliser.
+inline constexpr std::uint64_t kMixStep = 0x9E3779B97F4A7C15u;
+inline constexpr std::uint64_t kMixFirstFactor = 0xBF58476D1CE4E5B9u;
+inline constexpr std::uint64_t kMixSecondFactor = 0x94D049BB133111EBu;
+
 constexpr std::int64_t mix(std::int64_t a) {
-  std::uint64_t x = bits_of(a) + 0x9E3779B97F4A7C15u;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  std::uint64_t x = bits_of(a) + kMixStep;
+  x = (x ^ (x >> 30)) * kMixFirstFactor;
+  x = (x ^ (x >> 27)) * kMixSecondFactor;
   return integer_of(x ^ (x >> 31));
 }
 

@@ -199,7 +199,7 @@ __device__ Findings evaluate_rows_of(const Program& program, const Grid& grid, s
           .is_any_hidden = __ballot_sync(kFullWarp, hidden != 0) != 0};
 }
 
-// For linear masks. Tile i belongs to warp i % warps.
+// For masks that go by rows. Tile i belongs to warp i % warps.
 __global__ void __launch_bounds__(kMostThreads)
     evaluate_rows(const __grid_constant__ MaskView mask, Grid grid, Target target,
                   std::int64_t warps) {
@@ -269,7 +269,7 @@ void evaluate_tiles(const MaskView& mask, const Layout& layout, std::int32_t* cl
                     const BitmapPool& pool, cuda::Launches& launches) {
   const Target target = {.classes = classes, .counts = layout.counts, .pool = pool};
   const std::int64_t tiles = layout.grid.tile_count();
-  const int unit = mask.is_linear ? kWarp : kMostThreads;  // threads with slots in common
+  const int unit = mask.goes_by_rows ? kWarp : kMostThreads;  // threads with slots in common
   const auto bytes_of = [&](int threads) {
     return sizeof(Word) * static_cast<std::size_t>(slot_words(mask, std::min(unit, threads)) *
                                                    (threads / std::min(unit, threads)));
@@ -283,7 +283,7 @@ void evaluate_tiles(const MaskView& mask, const Layout& layout, std::int32_t* cl
                    .block = static_cast<unsigned>(threads),
                    .dynamic_shared_bytes = bytes_of(threads)});
   };
-  if (mask.is_linear) {
+  if (mask.goes_by_rows) {
     cuda::allow_all_shared_memory(reinterpret_cast<const void*>(evaluate_rows));
     const std::int64_t block_warps = threads / kWarp;
     const std::int64_t most = blocks_at_once(evaluate_rows, threads, bytes_of(threads));

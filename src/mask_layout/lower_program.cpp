@@ -33,7 +33,8 @@ struct Draft {
   std::array<int, 4> sources = {kLeaf, kLeaf, kLeaf, kLeaf};  // the drafts of its operands
   bool is_needed = true;
   bool is_of_row = false;
-  int growth = 0;
+  bool is_curve = false;
+  int growth = 0;  // from key to key, of a line
 
   Op op() const { return static_cast<Op>(step.op); }
   bool varies() const { return (step.flags & kResultVaries) != 0; }
@@ -61,7 +62,7 @@ class Lowering {
       }
     }
     lowered.row_slots = row_slots_;
-    lowered.is_linear = is_linear();
+    lowered.goes_by_rows = goes_by_rows();
     for (std::vector<Step>* steps : {&lowered.row_steps, &lowered.key_steps}) {
       forward(*steps);
       for (const Step& step : *steps) {
@@ -216,25 +217,43 @@ class Lowering {
     return is_key ? 1 : draft.sources[i] == kLeaf ? 0 : drafts_[draft.sources[i]].growth;
   }
 
-  bool is_linear() {
-    for (Draft& draft : drafts_) {
-      if (!draft.is_needed || draft.is_of_row) {
-        continue;
-      }
-      const int a = draft.operand_count > 0 ? growth_of(draft, 0) : 0;
-      const int b = draft.operand_count > 1 ? growth_of(draft, 1) : 0;
-      const bool is_comparison = draft.op() >= Op::Equal && draft.op() <= Op::GreaterEqual;
-      const bool is_sum = draft.op() == Op::Add || draft.op() == Op::Subtract;
-      const bool reads_memory = draft.op() == Op::Table || draft.op() == Op::Capture;
-      const bool is_known = is_comparison || is_sum || (draft.step.flags & kIsTruth) != 0;
-      draft.growth = draft.op() == Op::Add ? a + b : a - b;
-      if ((draft.step.flags & kIsFloat) != 0 || reads_memory || !is_known ||
-          std::abs(draft.growth) > 1) {
-        return false;
-      }
-      draft.growth = is_sum ? draft.growth : 0;
+  // Whether an operand is a curve: a line that one operation was applied to.
+  bool has_curve(const Draft& draft, int i) const {
+    return draft.sources[i] != kLeaf && drafts_[draft.sources[i]].is_curve;
+  }
+
+  bool is_curve(const Draft& draft) const {
+    const bool has_one_line = draft.operand_count == 1 || draft.reads_word(1);
+    return mask_layout::is_curve(draft.op()) && draft.is_on_integers() && has_one_line &&
+           !has_curve(draft, 0);
+  }
+
+  // Sets the growth of the draft and whether it is a curve.
+  bool goes_by_row(Draft& draft) const {
+    const bool is_comparison = draft.op() >= Op::Equal && draft.op() <= Op::GreaterEqual;
+    const bool is_sum = draft.op() == Op::Add || draft.op() == Op::Subtract;
+    const bool reads_memory = draft.op() == Op::Table || draft.op() == Op::Capture;
+    if ((draft.step.flags & kIsTruth) != 0) {
+      return !reads_memory;
     }
-    return true;
+    draft.is_curve = is_curve(draft);
+    if (draft.is_curve || draft.op() == Op::Keep) {
+      return !has_curve(draft, 0) && !has_curve(draft, 1);
+    }
+    if (!draft.is_on_integers() || !(is_comparison || is_sum)) {
+      return false;
+    }
+    const int curves = int{has_curve(draft, 0)} + int{has_curve(draft, 1)};
+    const int growth = draft.op() == Op::Add ? growth_of(draft, 0) + growth_of(draft, 1)
+                                             : growth_of(draft, 0) - growth_of(draft, 1);
+    draft.growth = is_sum ? growth : 0;
+    return is_comparison && curves == 1 ? true : curves == 0 && std::abs(growth) <= 1;
+  }
+
+  bool goes_by_rows() {
+    return std::ranges::all_of(drafts_, [&](Draft& draft) {
+      return !draft.is_needed || draft.is_of_row || goes_by_row(draft);
+    });
   }
 
   static void read_from(Draft& draft, int source, int slot) {

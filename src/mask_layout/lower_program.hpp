@@ -21,9 +21,10 @@ struct LoweredProgram {
   std::vector<Step> key_steps;  // at least one, the last with the result
   int slots = 0;                // that steps leave values in
   int row_slots = 0;
-  // Whether key_steps compare what grows by -1, 0 or 1 from key to key and combine truth values, so
-  // that 64 keys are worked out at once.
-  bool is_linear = false;
+  // Whether all that key_steps do is done for 64 keys of a row at once: they add up lines, which
+  // grow by -1, 0 or 1 from key to key, apply one operation to one (is_curve), compare lines with
+  // either, draw, and combine truth values.
+  bool goes_by_rows = false;
 };
 
 LoweredProgram lower_program(const expr::Program& program, const PoolOffsets& offsets);

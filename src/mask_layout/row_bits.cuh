@@ -1,4 +1,4 @@
-// Which of the 64 keys of a tile a query sees, at once, for masks whose expressions are linear.
+// Which of the 64 keys of a tile a query sees, at once, for masks whose expressions go by rows.
 #pragma once
 
 #include <algorithm>
@@ -47,21 +47,8 @@ __device__ __noinline__ inline std::uint64_t compared_one_by_one(expr::Op op, Li
   return bits;
 }
 
-// The difference of the two is one of -1, 0 and 1 from key to key.
-__device__ inline std::uint64_t compared_lines(expr::Op op, Line a, Line b) {
-  constexpr Word kSafe = Word{1} << 60;
-  if (std::max(a.first, b.first) > kSafe || std::min(a.first, b.first) < -kSafe) {
-    return compared_one_by_one(op, a, b);
-  }
-  const Word difference = a.first - b.first;
-  const Word growth = a.growth - b.growth;
-  const Word zero_at = growth > 0 ? -difference : difference;  // the key where they are equal
-  std::uint64_t is_less = difference < 0 ? ~std::uint64_t{0} : 0;
-  std::uint64_t is_equal = difference == 0 ? ~std::uint64_t{0} : 0;
-  if (growth != 0) {
-    is_less = growth > 0 ? first_bits(zero_at) : ~first_bits(zero_at + 1);
-    is_equal = zero_at >= 0 && zero_at < 64 ? std::uint64_t{1} << zero_at : 0;
-  }
+// The bits of a comparison, of what is less and what is equal.
+__device__ inline std::uint64_t chosen(expr::Op op, std::uint64_t is_less, std::uint64_t is_equal) {
   switch (op) {
     case expr::Op::Equal:
       return is_equal;
@@ -78,59 +65,234 @@ __device__ inline std::uint64_t compared_lines(expr::Op op, Line a, Line b) {
   }
 }
 
-// Runs the steps of a linear program: numbers are lines, truth values bits of 64 keys. A slot holds
-// either in its first two words.
-class LineInterpreter {
+// The difference of the two grows by -1, 0 or 1 from key to key.
+__device__ inline std::uint64_t compared_lines(expr::Op op, Line a, Line b) {
+  constexpr Word kSafe = Word{1} << 60;
+  if (std::max(a.first, b.first) > kSafe || std::min(a.first, b.first) < -kSafe) {
+    return compared_one_by_one(op, a, b);
+  }
+  const Word difference = a.first - b.first;
+  const Word growth = a.growth - b.growth;
+  const Word zero_at = growth > 0 ? -difference : difference;  // the key where they are equal
+  std::uint64_t is_less = difference < 0 ? ~std::uint64_t{0} : 0;
+  std::uint64_t is_equal = difference == 0 ? ~std::uint64_t{0} : 0;
+  if (growth != 0) {
+    is_less = growth > 0 ? first_bits(zero_at) : ~first_bits(zero_at + 1);
+    is_equal = zero_at >= 0 && zero_at < 64 ? std::uint64_t{1} << zero_at : 0;
+  }
+  return chosen(op, is_less, is_equal);
+}
+
+// What one operation makes of a line at each key; that of Op::Constant is the line itself.
+struct Curve {
+  Line line;
+  expr::Op op = expr::Op::Constant;
+  Word word = 0;
+};
+
+// Bits of the keys at which a curve is less than a line, and at which they are equal. The function
+// says what the curve has where its line has a number.
+template <typename Function>
+__device__ std::uint64_t compared_key_by_key(expr::Op op, Line a, Line b, Function value_of) {
+  std::uint64_t is_less = 0;
+  std::uint64_t is_equal = 0;
+#pragma unroll 4
+  for (int key = 0; key < 64; ++key) {
+    const Word value = value_of(a.first);
+    is_less |= std::uint64_t{value < b.first} << key;
+    is_equal |= std::uint64_t{value == b.first} << key;
+    a.first = expr::wrap_add(a.first, a.growth);
+    b.first = expr::wrap_add(b.first, b.growth);
+  }
+  return chosen(op, is_less, is_equal);
+}
+
+__device__ inline std::uint64_t compared_curve(expr::Op op, const Curve& curve, Line b,
+                                               const TableView* tables) {
+  const Word word = curve.word;
+  switch (curve.op) {
+    case expr::Op::Table: {
+      const std::int64_t* entries = tables[word].entries;
+      const std::int64_t last = tables[word].size - 1;
+      return compared_key_by_key(op, curve.line, b, [=](Word index) {
+        return __ldg(entries + std::min(std::max(index, Word{0}), last));
+      });
+    }
+    case expr::Op::Modulo:
+      return compared_key_by_key(op, curve.line, b, [=](Word a) { return modulo(a, word); });
+    case expr::Op::Divide:
+      return compared_key_by_key(op, curve.line, b, [=](Word a) { return divide(a, word); });
+    case expr::Op::BitAnd:
+      return compared_key_by_key(op, curve.line, b, [=](Word a) { return a & word; });
+    case expr::Op::ShiftRight:
+      return compared_key_by_key(op, curve.line, b,
+                                 [=](Word a) { return expr::shift_right(a, word); });
+    default:
+      return compared_key_by_key(op, curve.line, b, [](Word a) { return expr::wrap_abs(a); });
+  }
+}
+
+// The operation with its operands the other way round.
+__device__ inline expr::Op mirrored(expr::Op op) {
+  switch (op) {
+    case expr::Op::Less:
+      return expr::Op::Greater;
+    case expr::Op::LessEqual:
+      return expr::Op::GreaterEqual;
+    case expr::Op::Greater:
+      return expr::Op::Less;
+    case expr::Op::GreaterEqual:
+      return expr::Op::LessEqual;
+    default:
+      return op;
+  }
+}
+
+__device__ inline std::uint64_t compared(expr::Op op, const Curve& a, const Curve& b,
+                                         const TableView* tables) {
+  if (a.op != expr::Op::Constant) {
+    return compared_curve(op, a, b.line, tables);
+  }
+  return b.op == expr::Op::Constant ? compared_lines(op, a.line, b.line)
+                                    : compared_curve(mirrored(op), b, a.line, tables);
+}
+
+// The least of the sums that draws at start ^ 0 to start ^ 63 begin with; the most is 63 more.
+__device__ inline std::uint64_t least_sum(std::uint64_t start) {
+  return (start & ~std::uint64_t{63}) + expr::kMixStep;
+}
+
+// is_kept(start ^ key, limit >> 8) for keys 0 to 63, where the first sums differ in bits below the
+// 30th alone: all that follows from the others is worked out once.
+__device__ inline std::uint64_t kept_of_aligned(std::uint64_t start, std::uint32_t limit) {
+  const std::uint64_t sum = least_sum(start);
+  const std::uint64_t top = sum >> 30;
+  const auto top_low = static_cast<std::uint32_t>(top);
+  const auto high = static_cast<std::uint32_t>(sum >> 32) ^ static_cast<std::uint32_t>(top >> 32);
+  const auto factor_low = static_cast<std::uint32_t>(expr::kMixFirstFactor);
+  const auto factor_high = static_cast<std::uint32_t>(expr::kMixFirstFactor >> 32);
+  const std::uint64_t high_product = std::uint64_t{high * factor_low} << 32;
+  std::uint64_t bits = 0;
+#pragma unroll 1
+  for (int half = 0; half < 2; ++half) {
+    const auto low_start =
+        static_cast<std::uint32_t>(start) ^ static_cast<std::uint32_t>(32 * half);
+    std::uint32_t own = 0;
+#pragma unroll
+    for (int key = 0; key < 32; ++key) {
+      const std::uint32_t low = ((low_start ^ static_cast<std::uint32_t>(key)) +
+                                 static_cast<std::uint32_t>(expr::kMixStep)) ^
+                                top_low;
+      std::uint64_t x =
+          std::uint64_t{low} * factor_low + high_product + (std::uint64_t{low * factor_high} << 32);
+      x = (x ^ (x >> 27)) * expr::kMixSecondFactor;
+      own |= unsigned{static_cast<std::uint32_t>(x >> 32) < limit} << key;
+    }
+    bits |= std::uint64_t{own} << (32 * half);
+  }
+  return bits;
+}
+
+__device__ __noinline__ inline std::uint64_t kept_key_by_key(Line a, Line b, std::uint32_t limit) {
+  std::uint64_t bits = 0;
+#pragma unroll 1
+  for (int key = 0; key < 64; ++key) {
+    bits |= std::uint64_t{is_kept(a.at(key) ^ b.at(key), limit)} << key;
+  }
+  return bits;
+}
+
+__device__ inline std::uint64_t kept_keys(Line a, Line b, std::uint32_t limit) {
+  constexpr std::uint32_t kAll = 1U << (64 - expr::kKeepShift);
+  const std::uint64_t start = expr::bits_of(a.first ^ b.first);
+  const std::uint64_t sum = least_sum(start);
+  const bool is_aligned = (a.growth == 0 && b.growth == 1 && b.first % 64 == 0) ||
+                          (a.growth == 1 && b.growth == 0 && a.first % 64 == 0);
+  if (!is_aligned || (sum ^ (sum + 63)) >> 30 != 0 || limit == kAll) {
+    return kept_key_by_key(a, b, limit);
+  }
+  return kept_of_aligned(start, limit << (expr::kKeepShift - 32));
+}
+
+// Runs the steps of a program for the 64 keys from the point on: numbers are curves, truth values
+// bits. A slot holds either in its first words.
+class RowInterpreter {
  public:
-  __device__ LineInterpreter(const Program& program, const Grid& grid, const Point& point,
-                             const Slots& slots)
+  __device__ RowInterpreter(const Program& program, const Grid& grid, const Point& point,
+                            const Slots& slots)
       : program_(program), grid_(grid), point_(point), slots_(slots) {}
 
   __device__ std::uint64_t run(int first_step, int end_step) {
 #pragma unroll 1
     for (int i = first_step; i < end_step; ++i) {
       const Step step = load_step(program_.steps + i);
-      const auto op = static_cast<expr::Op>(step.op);
-      if ((step.flags & kIsTruth) != 0) {
-        bits_ = combined(step, op);
-      } else if (op == expr::Op::Add || op == expr::Op::Subtract) {
-        line_ = sum(op, line(step, 0), line(step, 1));
-      } else {
-        bits_ = compared_lines(op, line(step, 0), line(step, 1));
-      }
+      perform(step);
       if ((step.flags & kIsForwarded) == 0) {
-        const bool is_line = op == expr::Op::Add || op == expr::Op::Subtract;
-        Word* words = slots_.of_keys(step.destination);
-        words[0] = is_line ? line_.first : static_cast<Word>(bits_);
-        words[slots_.threads] = line_.growth;
+        keep_result(step);
       }
     }
     return bits_;
   }
 
  private:
+  static __device__ bool is_number(const Step& step) {
+    const auto op = static_cast<expr::Op>(step.op);
+    return (step.flags & kIsTruth) == 0 &&
+           (op == expr::Op::Add || op == expr::Op::Subtract || is_curve(op));
+  }
+
+  __device__ void perform(const Step& step) {
+    const auto op = static_cast<expr::Op>(step.op);
+    if ((step.flags & kIsTruth) != 0) {
+      bits_ = combined(step, op);
+    } else if (op == expr::Op::Add || op == expr::Op::Subtract) {
+      curve_ = {.line = sum(op, curve(step, 0).line, curve(step, 1).line)};
+    } else if (is_curve(op)) {
+      curve_ = {.line = curve(step, 0).line, .op = op, .word = step.word};
+    } else if (op == expr::Op::Keep) {
+      bits_ = kept_keys(curve(step, 0).line, curve(step, 1).line,
+                        static_cast<std::uint32_t>(step.word));
+    } else {
+      bits_ = compared(op, curve(step, 0), curve(step, 1), program_.mask.tables);
+    }
+  }
+
+  __device__ void keep_result(const Step& step) {
+    Word* words = slots_.of_keys(step.destination);
+    if (!is_number(step)) {
+      words[0] = static_cast<Word>(bits_);
+      return;
+    }
+    words[0] = curve_.line.first;
+    words[slots_.threads] = curve_.line.growth;
+    words[2 * slots_.threads] = static_cast<Word>(curve_.op);
+    words[3 * slots_.threads] = curve_.word;
+  }
+
   static __device__ Line sum(expr::Op op, Line a, Line b) {
     return op == expr::Op::Add ? Line{expr::wrap_add(a.first, b.first), a.growth + b.growth}
                                : Line{expr::wrap_subtract(a.first, b.first), a.growth - b.growth};
   }
 
-  __device__ Line line(const Step& step, int i) const {
+  __device__ Curve curve(const Step& step, int i) const {
     const int place = step.operands[i];
     if (place < kRowSlot) {
       const Word* words = slots_.of_keys(place);
-      return {words[0], words[slots_.threads]};
+      return {.line = {words[0], words[slots_.threads]},
+              .op = static_cast<expr::Op>(words[2 * slots_.threads]),
+              .word = words[3 * slots_.threads]};
     }
     if (place < kPrevious) {
-      return {*slots_.of_row(program_.mask, place, point_.query), 0};
+      return {.line = {*slots_.of_row(program_.mask, place, point_.query), 0}};
     }
     if (place == kPrevious) {
-      return line_;
+      return curve_;
     }
     if (place == kWord) {
-      return {step.word, 0};
+      return {.line = {step.word, 0}};
     }
     const auto name = static_cast<Scalar>(place - kScalar);
-    return {scalar_at(name, grid_, point_), name == Scalar::Key ? 1 : 0};
+    return {.line = {scalar_at(name, grid_, point_), name == Scalar::Key ? 1 : 0}};
   }
 
   // A truth value that is worked out with the keys is bits; others are 0 or not.
@@ -142,7 +304,7 @@ class LineInterpreter {
     if (place < kRowSlot) {
       return static_cast<std::uint64_t>(*slots_.of_keys(place));
     }
-    return line(step, i).first != 0 ? ~std::uint64_t{0} : 0;
+    return curve(step, i).line.first != 0 ? ~std::uint64_t{0} : 0;
   }
 
   __device__ std::uint64_t combined(const Step& step, expr::Op op) const {
@@ -170,7 +332,7 @@ class LineInterpreter {
   const Grid& grid_;
   const Point& point_;
   const Slots& slots_;
-  Line line_ = {};
+  Curve curve_ = {};
   std::uint64_t bits_ = 0;
 };
 
@@ -179,7 +341,7 @@ __device__ inline std::uint64_t leaf_row_bits(const Program& program, const Grid
                                               const Slots& slots) {
   switch (part.kind) {
     case PartKind::Expression:
-      return LineInterpreter(program, grid, point, slots).run(part.first_key_step, part.end_step);
+      return RowInterpreter(program, grid, point, slots).run(part.first_key_step, part.end_step);
     case PartKind::Bits:
       return *reinterpret_cast<const std::uint64_t*>(
           static_cast<const std::uint8_t*>(part.data) +

@@ -141,7 +141,7 @@ Part Uploader::expression(const Expr& predicate) {
   part.end_step = static_cast<std::int32_t>(steps_.size());
   slots_ = std::max(slots_, lowered.slots);
   row_slots_ += lowered.row_slots;
-  is_linear_ = is_linear_ && lowered.is_linear;
+  goes_by_rows_ = goes_by_rows_ && lowered.goes_by_rows;
   return part;
 }
 
@@ -192,7 +192,7 @@ MaskView Uploader::finish() {
                    .step_count = static_cast<std::int32_t>(steps_.size()),
                    .slots = slots_,
                    .row_slots = row_slots_,
-                   .is_linear = is_linear_};
+                   .goes_by_rows = goes_by_rows_};
   std::ranges::copy(capture_views_, view.captures);
   // A copy from pageable memory may still be under way when the call returns, and other streams do
   // not wait for it.

@@ -51,7 +51,7 @@ class Uploader {
   std::vector<cuda::DeviceArray<std::byte>> memory_;
   int slots_ = 0;
   int row_slots_ = 0;
-  bool is_linear_ = true;
+  bool goes_by_rows_ = true;
 };
 
 }  // namespace stof::mask_layout

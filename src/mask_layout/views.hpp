@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "expr/operation.hpp"
 #include "stof/dtype.hpp"
 #include "stof/expr.hpp"
 
@@ -52,6 +53,13 @@ struct alignas(16) Step {
   std::uint8_t operands[4] = {kWord, kWord, kWord, kWord};
   std::int64_t word = 0;  // the constant, the Scalar, or the number of the table or capture
 };
+
+// What may be done to a line at each key by itself, with Step::word where it takes a second
+// operand.
+constexpr bool is_curve(expr::Op op) {
+  return op == expr::Op::Table || op == expr::Op::Modulo || op == expr::Op::Divide ||
+         op == expr::Op::BitAnd || op == expr::Op::ShiftRight || op == expr::Op::Abs;
+}
 
 // An expr::TableData.
 struct TableView {
@@ -114,7 +122,7 @@ struct MaskView {
   std::int32_t slots = 0;      // most of any expression
   std::int32_t row_slots = 0;  // of all expressions
   std::int32_t input_count = 0;
-  bool is_linear = true;  // all expressions, see LoweredProgram
+  bool goes_by_rows = true;  // all expressions, see LoweredProgram
   Part inputs[kMaxInputs] = {};
   CaptureView captures[kMaxCaptures] = {};
 };

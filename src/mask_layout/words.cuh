@@ -55,9 +55,9 @@ __device__ inline Word modulo(Word a, Word b) {
 // mix(a) >>> kKeepShift < limit, for limits up to 2^24: the last step of mix leaves these bits as
 // they are, so that the upper half of its last product is enough.
 __device__ inline bool is_kept(Word a, std::uint32_t limit) {
-  auto x = expr::bits_of(a) + 0x9E3779B97F4A7C15u;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  auto x = expr::bits_of(a) + expr::kMixStep;
+  x = (x ^ (x >> 30)) * expr::kMixFirstFactor;
+  x = (x ^ (x >> 27)) * expr::kMixSecondFactor;
   return static_cast<std::uint32_t>(x >> expr::kKeepShift) < limit;
 }
 

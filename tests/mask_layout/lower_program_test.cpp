@@ -100,19 +100,27 @@ TEST_CASE("more values of rows than there is room for are worked out with the ke
         28 - mask_layout::kMostRowSlots);
 }
 
-TEST_CASE("sums and comparisons of keys are linear, others are not") {
+TEST_CASE("what goes by rows: sums, one operation on a sum, comparisons and draws") {
   const Expr q = query_position();
   const Expr k = key_position();
-  const auto is_linear = [](const Expr& predicate) {
-    return lower_program(expr::compile(predicate), {}).is_linear;
+  const Table table("t", std::vector<std::int64_t>{1, 2});
+  const auto goes_by_rows = [](const Expr& predicate) {
+    return lower_program(expr::compile(predicate), {}).goes_by_rows;
   };
-  CHECK(is_linear(q - k <= 5 && k - q <= q % 7));
-  CHECK(is_linear(!(k + 3 == q) || k > key_length() / 2));
-  CHECK(is_linear(Expr(true)));
-  CHECK_FALSE(is_linear(k + k < q));
-  CHECK_FALSE(is_linear(q - k < k));
-  CHECK_FALSE(is_linear(k % 2 == 0));
-  CHECK_FALSE(is_linear(to_float(k) < 3.5));
-  CHECK_FALSE(is_linear(keep(1, q, k, 0.5)));
-  CHECK_FALSE(is_linear(Table("t", std::vector<std::int64_t>{1, 2})[k] == 1));
+  CHECK(goes_by_rows(q - k <= 5 && k - q <= q % 7));
+  CHECK(goes_by_rows(!(k + 3 == q) || k > key_length() / 2));
+  CHECK(goes_by_rows(Expr(true)));
+  CHECK(goes_by_rows((q - k) % 3 == 0 && abs(q - k) <= 9));
+  CHECK(goes_by_rows(q / 32 >= k / 32 || (k - q) / 5 < k));
+  CHECK(goes_by_rows(table[q] == table[k]));
+  CHECK(goes_by_rows(keep(1, q, k, 0.5)));
+  CHECK_FALSE(goes_by_rows(k + k < q));
+  CHECK_FALSE(goes_by_rows(q - k < k));
+  CHECK_FALSE(goes_by_rows(to_float(k) < 3.5));
+  CHECK_FALSE(goes_by_rows(k % 2 + 1 == q));
+  CHECK_FALSE(goes_by_rows(k % 6 / 2 == 0));
+  CHECK_FALSE(goes_by_rows(k % 2 == k / 3));
+  CHECK_FALSE(goes_by_rows(q % (k + 1) == 0));
+  CHECK_FALSE(goes_by_rows(keep(1, q, k / 2, 0.5)));
+  CHECK_FALSE(goes_by_rows(Table("f", std::vector<double>{1, 2})[k] < 1.5));
 }
