@@ -76,10 +76,11 @@ std::string rule_of(const LayoutBuild& build) {
 mask_layout::RunTimeLayout run_time_layout(const LayoutBuild& build) {
   const std::vector<MaskInput> inputs =
       inputs_of(build, [](const Location&) -> std::byte* { return nullptr; });
-  return {mask_layout::grid_of(build.mask, build.extent, inputs),
-          {.tile_q = build.tile_q, .key_rows = build.has_key_rows},
-          build.max_part_tiles,
-          build.has_key_rows ? build.max_keys : 0};
+  return {
+      mask_layout::grid_of(build.mask, build.extent, inputs),
+      {.tile_q = build.tile_q, .key_rows = build.has_key_rows, .tile_lists = build.has_key_rows},
+      build.max_part_tiles,
+      build.has_key_rows ? build.max_keys : 0};
 }
 
 BoundLayout::BoundLayout(const LayoutBuild& build, const Address& address, void* workspace)

@@ -28,7 +28,7 @@ LayoutCounts read(const LayoutCounts* counts, cudaStream_t stream) {
 
 // The memory of the pool may be missing yet.
 void settle(const DeviceMask& mask, const Buffers& buffers, cuda::Launches& launches) {
-  settle_tiles(mask.view(), buffers.layout, buffers.classes, buffers.pool, launches);
+  settle_tiles(mask.view(), buffers.layout, buffers.classes.codes, buffers.pool, launches);
   mask.write_bits(buffers.layout.counts, launches);
 }
 
@@ -88,7 +88,7 @@ BuiltLayout build_layout(const DeviceMask& mask, const LayoutRequest& request,
   };
   run([&](cuda::Launches& launches) {
     settle(mask, buffers, launches);
-    count_settled_tiles(buffers.layout, buffers.classes, launches);
+    count_settled_tiles(buffers.layout, buffers.classes.codes, launches);
   });
   const LayoutCounts settled = read(buffers.layout.counts, stream);
   if ((settled.status & kInvalidData) != 0) {
@@ -114,6 +114,7 @@ BuiltLayout build_layout(const DeviceMask& mask, const LayoutRequest& request,
 RunTimeLayout::RunTimeLayout(const Grid& grid, LayoutRequest request, std::int64_t max_part_tiles,
                              std::int64_t max_keys)
     : grid_(grid), request_(std::move(request)) {
+  STOF_CHECK(request_.tile_lists || !(request_.rows || request_.key_rows)) << "rows of no lists";
   const std::int64_t tiles = grid.tile_count();
   capacity_ = {.full_tiles = tiles,
                .part_tiles = max_part_tiles == 0 ? tiles : std::min(tiles, max_part_tiles),
@@ -126,6 +127,10 @@ RunTimeLayout::RunTimeLayout(const Grid& grid, LayoutRequest request, std::int64
 Buffers RunTimeLayout::carve(Carver& carver) const {
   Buffers buffers;
   buffers.layout.grid = grid_;
+  if (!request_.tile_lists) {
+    carve_at_once(carver, buffers, request_, capacity_);
+    return buffers;
+  }
   carve_codes(carver, buffers);
   carve_lists(carver, buffers, request_, capacity_);
   carve_keys(carver, buffers, capacity_);
@@ -141,6 +146,11 @@ void RunTimeLayout::build(const DeviceMask& mask, void* workspace, LayoutReport*
                           cuda::Launches& launches) const {
   Carver carver(workspace);
   const Buffers buffers = carve(carver);
+  if (!request_.tile_lists) {
+    build_at_once(mask.staged_view(), buffers.layout, buffers.classes, capacity_.part_tiles,
+                  buffers.space, mask.arrivals(), report, launches);
+    return;
+  }
   settle(mask, buffers, launches);
   list(mask, buffers, capacity_.keys, report, launches);
   if (request_.key_rows) {

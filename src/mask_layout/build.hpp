@@ -43,7 +43,7 @@ BuiltLayout build_layout(const DeviceMask& mask, const LayoutRequest& request = 
                          cudaStream_t stream = nullptr);
 
 // A layout that is built again on each run, in memory that another gives, without waiting and
-// without allocating.
+// without allocating. Builds with the same mask come one after the other.
 class RunTimeLayout {
  public:
   // At most max_part_tiles part tiles (0: as many as there are tiles) and, for key_rows, max_keys

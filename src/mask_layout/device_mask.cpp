@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "cuda/check.hpp"
 #include "mask/layout.hpp"
 #include "mask_layout/upload.hpp"
 #include "stof/error.hpp"
@@ -70,6 +71,8 @@ DeviceMask::DeviceMask(const Mask& mask, const mask::Extent& extent, const Captu
                                      : reinterpret_cast<std::uint64_t*>(
                                            uploader.allocate(sizeof(std::uint64_t) * words)));
   }
+  arrivals_ = reinterpret_cast<Arrivals*>(uploader.allocate(sizeof(Arrivals)));
+  STOF_CUDA(cudaMemset(arrivals_, 0, sizeof(Arrivals)));
   view_ = uploader.finish();
   for (const MaskInput& input : inputs_) {
     Part& part = view_.inputs[view_.input_count];
@@ -81,6 +84,22 @@ DeviceMask::DeviceMask(const Mask& mask, const mask::Extent& extent, const Captu
   }
   captures_ = uploader.take_device_captures();
   memory_ = uploader.take_memory();
+}
+
+MaskView DeviceMask::staged_view() const {
+  MaskView view = view_;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    Part& part = view.inputs[i];
+    if (inputs_[i].form == InputForm::Dense) {
+      part.kind = PartKind::StagedBytes;
+    } else if (inputs_[i].form == InputForm::Csr) {
+      part.kind = PartKind::StagedColumns;
+      part.data = inputs_[i].data;
+      part.row_ptr = inputs_[i].row_ptr;
+      part.columns = inputs_[i].count;
+    }
+  }
+  return view;
 }
 
 void DeviceMask::set_input(std::size_t index, const void* data, const std::int32_t* row_ptr) {

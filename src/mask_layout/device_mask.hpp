@@ -11,6 +11,7 @@
 #include "cuda/launches.hpp"
 #include "mask/extent.hpp"
 #include "mask_layout/inputs.hpp"
+#include "mask_layout/stages.hpp"
 #include "mask_layout/views.hpp"
 #include "stof/mask.hpp"
 #include "stof/tensor.hpp"
@@ -37,6 +38,9 @@ class DeviceMask {
 
   const MaskView& view() const { return view_; }
   const Grid& grid() const { return grid_; }
+  // The view whose inputs are staged where they can be, and what its builds count in.
+  MaskView staged_view() const;
+  Arrivals* arrivals() const { return arrivals_; }
 
   // Other memory of the same shape, for the view and what write_bits adds from then on; row_ptr is
   // that of a Csr.
@@ -52,6 +56,7 @@ class DeviceMask {
   Grid grid_;
   std::vector<MaskInput> inputs_;
   std::vector<std::uint64_t*> input_bits_;  // one an input; null where it needs none
+  Arrivals* arrivals_ = nullptr;
   std::map<std::string, std::vector<std::size_t>> captures_;  // places in the view
   std::vector<cuda::DeviceArray<std::byte>> memory_;
 };

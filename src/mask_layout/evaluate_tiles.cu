@@ -4,24 +4,24 @@
 
 #include "cuda/check.hpp"
 #include "mask/attention_tiles.hpp"
+#include "mask_layout/existing_pairs.cuh"
 #include "mask_layout/launch_order.cuh"
 #include "mask_layout/row_bits.cuh"
 #include "mask_layout/stages.hpp"
-#include "mask_layout/tile_place.cuh"
+#include "mask_layout/tile_bits.cuh"
 
 namespace stof::mask_layout {
 
 namespace {
 
-constexpr int kTile = static_cast<int>(mask::kTile);
-constexpr int kPieces = kTile * kTile / kLanes;  // bytes of a bitmap
-constexpr std::size_t kSharedBytes = 48 << 10;   // of slots, so that blocks share a multiprocessor
+constexpr std::size_t kSharedBytes = 48 << 10;  // of slots, so that blocks share a multiprocessor
 constexpr int kMostThreads = 256;
 constexpr int kWarp = 32;
 constexpr unsigned kFullWarp = 0xFFFFFFFF;
 
 struct Target {
   std::int32_t* classes;
+  std::uint8_t* strips;
   LayoutCounts* counts;
   BitmapPool pool;
 };
@@ -64,8 +64,27 @@ __device__ std::int64_t entry_of(const BitmapPool& pool, std::int32_t slot, std:
   }
 }
 
+// What each 16 rows of a bitmap see, by a warp: of lane i, words i and i + 32.
+__device__ std::uint8_t strips_of(const Grid& grid, const TilePlace& place, std::uint64_t low,
+                                  std::uint64_t high) {
+  const std::int64_t rows = grid.q_len - place.query - lane() % 8 * 8;
+  const std::int64_t keys = grid.kv_len - place.key - lane() / 8 * 8;
+  const std::uint64_t hidden =
+      (existing_pairs(rows, keys) & ~low) | (existing_pairs(rows, keys - kTile / 2) & ~high);
+  const unsigned seeing_words = __ballot_sync(kFullWarp, (low | high) != 0);
+  const unsigned hiding_words = __ballot_sync(kFullWarp, hidden != 0);
+  unsigned strips = 0;
+  for (int strip = 0; strip < 4; ++strip) {
+    const unsigned words = 0x03030303U << 2 * strip;
+    strips |= unsigned{(seeing_words & words) != 0} << strip;
+    strips |= unsigned{(hiding_words & words) != 0} << (strip + 4);
+  }
+  return static_cast<std::uint8_t>(strips);
+}
+
 // A warp gives the tile its class and, if there is room, its bitmap a slot.
-__device__ void keep_bitmap(const Target& target, const std::uint64_t* bitmap, std::int32_t tile) {
+__device__ void keep_bitmap(const Target& target, const Grid& grid, const std::uint64_t* bitmap,
+                            std::int32_t tile) {
   const BitmapPool& pool = target.pool;
   std::int32_t slot = 0;
   if (lane() == 0) {
@@ -86,46 +105,12 @@ __device__ void keep_bitmap(const Target& target, const std::uint64_t* bitmap, s
   __threadfence();
   __syncwarp();
   const std::int64_t entry = entry_of(pool, slot, low, high);
+  const std::uint8_t strips = strips_of(grid, TilePlace(grid, tile), low, high);
   if (lane() == 0) {
+    target.strips[tile] = strips;
     atomicMin(&pool.table[entry].first, static_cast<unsigned>(tile));
     target.classes[tile] = static_cast<std::int32_t>(entry);
   }
-}
-
-__device__ Point point_of(const TilePlace& place, int row, int key) {
-  return {
-      .batch = place.batch, .head = place.head, .query = place.query + row, .key = place.key + key};
-}
-
-// What the bits of a tile say.
-struct Findings {
-  bool is_any_seen;
-  bool is_any_hidden;
-};
-
-__device__ Findings evaluate_tile(const Program& program, const Grid& grid, std::int32_t tile,
-                                  std::uint64_t* bitmap, const Slots& slots) {
-  const TilePlace place(grid, tile);
-  if (program.mask.row_slots != 0) {
-    for (int row = static_cast<int>(threadIdx.x); row < kTile;
-         row += static_cast<int>(blockDim.x)) {
-      prepare_row(program, grid, point_of(place, row, 0), slots);
-    }
-    __syncthreads();
-  }
-  unsigned seen = 0;
-  unsigned hidden = 0;
-  for (int piece = static_cast<int>(threadIdx.x); piece < kPieces;
-       piece += static_cast<int>(blockDim.x)) {
-    const Point point = point_of(place, piece % kTile, piece / kTile * kLanes);
-    const bool exists = point.query < grid.q_len && point.key < grid.kv_len;
-    const unsigned bits = exists ? key_bits(program, grid, point, slots) : 0;
-    seen |= bits;
-    hidden |= exists ? run_of_bits(0, grid.kv_len - point.key) & ~bits : 0;
-    reinterpret_cast<std::uint8_t*>(bitmap)[piece] = static_cast<std::uint8_t>(bits);
-  }
-  return {.is_any_seen = __syncthreads_or(seen != 0) != 0,
-          .is_any_hidden = __syncthreads_or(hidden != 0) != 0};
 }
 
 // Tile i belongs to block i % gridDim.x, so that neighbours do not wait for one another.
@@ -159,12 +144,12 @@ __global__ void __launch_bounds__(kMostThreads)
       const std::int32_t tile = open[i];
       // Two take turns: while a warp keeps one bitmap the others work on the next.
       std::uint64_t* bitmap = bitmaps[number % 2];
-      const Findings found = evaluate_tile(program, grid, tile, bitmap, slots);
+      const Findings found = evaluate_tile(program, grid, TilePlace(grid, tile), bitmap, slots);
       if (warp != number % warps) {
         continue;
       }
       if (found.is_any_seen && found.is_any_hidden) {
-        keep_bitmap(target, bitmap, tile);
+        keep_bitmap(target, grid, bitmap, tile);
       } else if (lane() == 0) {
         target.classes[tile] = found.is_any_seen ? mask::kAllSeen : mask::kNoneSeen;
       }
@@ -224,7 +209,7 @@ __global__ void __launch_bounds__(kMostThreads)
           static_cast<std::int32_t>(begin + warps * (__ffs(static_cast<int>(open)) - 1));
       const Findings found = evaluate_rows_of(program, grid, tile, bitmap, slots);
       if (found.is_any_seen && found.is_any_hidden) {
-        keep_bitmap(target, bitmap, tile);
+        keep_bitmap(target, grid, bitmap, tile);
       } else if (lane() == 0) {
         target.classes[tile] = found.is_any_seen ? mask::kAllSeen : mask::kNoneSeen;
       }
@@ -265,9 +250,10 @@ std::int64_t blocks_at_once(Kernel* kernel, int threads, std::size_t shared_byte
 
 }  // namespace
 
-void evaluate_tiles(const MaskView& mask, const Layout& layout, std::int32_t* classes,
+void evaluate_tiles(const MaskView& mask, const Layout& layout, const TileClasses& classes,
                     const BitmapPool& pool, cuda::Launches& launches) {
-  const Target target = {.classes = classes, .counts = layout.counts, .pool = pool};
+  const Target target = {
+      .classes = classes.codes, .strips = classes.strips, .counts = layout.counts, .pool = pool};
   const std::int64_t tiles = layout.grid.tile_count();
   const int unit = mask.goes_by_rows ? kWarp : kMostThreads;  // threads with slots in common
   const auto bytes_of = [&](int threads) {

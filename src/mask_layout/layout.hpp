@@ -85,6 +85,10 @@ struct LayoutRequest {
   std::vector<std::int64_t> tile_q = {};  // an AttentionTiles of each: 16, 32, 64, 128, 192 or 256
   bool rows = false;                      // Rows without the keys
   bool key_rows = false;                  // Rows
+  // Of a RunTimeLayout that has no rows: false leaves out the two-level lists and the bitmaps by
+  // inner tiles, and gives each part tile a lane-ordered bitmap of its own; counts has the status
+  // alone.
+  bool tile_lists = true;
 };
 
 }  // namespace stof::mask_layout

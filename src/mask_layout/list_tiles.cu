@@ -6,6 +6,7 @@
 #include "mask_layout/launch_order.cuh"
 #include "mask_layout/query_tiles.cuh"
 #include "mask_layout/scan.cuh"
+#include "mask_layout/tile_rows.cuh"
 
 namespace stof::mask_layout {
 
@@ -16,8 +17,8 @@ constexpr int kClusterThreads = 512;
 constexpr unsigned kClusterBlocks = 8;    // the most that every GPU with clusters takes
 constexpr int kBitmapThreads = 128;       // the words of a lane-ordered bitmap
 constexpr std::int64_t kMaxBlocks = 528;  // four for each multiprocessor of the largest GPUs
+constexpr std::int64_t kMaxBitmapBlocks = 4 * kMaxBlocks;
 constexpr std::int64_t kSmallGrid = std::int64_t{1} << 16;  // tiles, and rows of lists
-constexpr std::int64_t kMostCompared = 2048;                // query tiles, each with all others
 
 // All blocks have come here, and see what the others have written.
 __device__ void synchronise_cluster() {
@@ -29,10 +30,11 @@ __device__ void synchronise_cluster() {
 #endif
 }
 
-// Runs a function for each tile row, or for each query tile of each size.
+// Runs a function for each tile row, where they are listed, or for each query tile of each size.
 template <typename Function>
 __device__ void for_tile_rows(const ListWork& work, Function function) {
-  for (std::int64_t row = first_warp(); row < work.grid.row_count(); row += warp_count()) {
+  const std::int64_t rows = has_tile_rows(work) ? work.grid.row_count() : 0;
+  for (std::int64_t row = first_warp(); row < rows; row += warp_count()) {
     function(row);
   }
 }
@@ -65,7 +67,8 @@ __device__ void sum_up_and_order(const ListWork& work) {
   const std::int64_t rows = work.grid.row_count();
   const auto sum_up_list = [&](int number, std::int32_t* row_ptr, std::int64_t count,
                                std::int32_t* total) {
-    if (number % static_cast<int>(gridDim.x) == static_cast<int>(blockIdx.x)) {
+    const bool is_own = number % static_cast<int>(gridDim.x) == static_cast<int>(blockIdx.x);
+    if (row_ptr != nullptr && is_own) {
       const std::int32_t sum = sum_up(row_ptr + 1, count);
       if (threadIdx.x == 0) {
         row_ptr[0] = 0;
@@ -152,37 +155,12 @@ __device__ void write_bitmaps(const ListWork& work) {
 __global__ void __launch_bounds__(kBitmapThreads)
     write_numbers(const __grid_constant__ ListWork work) {
   await_previous();
-  write_bitmaps(work);
-  number_tiles(work);
+  if (has_tile_rows(work)) {
+    write_bitmaps(work);
+    number_tiles(work);
+  }
   for_query_tiles(
       work, [&](const QueryTiles& tiles, std::int64_t r) { fill_query_tile(work, tiles, r); });
-}
-
-ListWork work_of(const Layout& layout, const std::int32_t* classes, const BitmapPool& pool,
-                 const SortSpace& space, LayoutReport* report) {
-  ListWork work;
-  work.grid = layout.grid;
-  work.full = layout.full;
-  work.part = layout.part;
-  work.load = layout.load;
-  work.classes = classes;
-  work.codes = layout.tile_codes;
-  work.part_bitmap = layout.part_bitmap;
-  work.bitmaps = layout.bitmaps;
-  work.lane_bitmaps = layout.lane_bitmaps;
-  work.counts = layout.counts;
-  work.report = report;
-  work.pool = pool;
-  std::int32_t* lengths = space.lengths;
-  for (const AttentionTiles& lists : layout.attention_tiles) {
-    const std::int64_t count = layout.grid.planes() * lists.q_tiles;
-    work.query_tiles[work.tile_sizes++] = {.lists = lists,
-                                           .lengths = lengths,
-                                           .count = count,
-                                           .is_sorted_here = count <= kMostCompared};
-    lengths += count;
-  }
-  return work;
 }
 
 void add_steps(const ListWork& work, std::int64_t rows, cuda::Launches& launches) {
@@ -196,9 +174,9 @@ void add_steps(const ListWork& work, std::int64_t rows, cuda::Launches& launches
 
 }  // namespace
 
-void list_tiles(const Layout& layout, const std::int32_t* classes, const BitmapPool& pool,
+void list_tiles(const Layout& layout, const TileClasses& classes, const BitmapPool& pool,
                 const SortSpace& space, LayoutReport* report, cuda::Launches& launches) {
-  const ListWork work = work_of(layout, classes, pool, space, report);
+  const ListWork work = list_work(layout, classes, pool, space, report);
   std::int64_t rows = layout.grid.row_count();
   for (int size = 0; size < work.tile_sizes; ++size) {
     rows += work.query_tiles[size].count;
@@ -210,8 +188,8 @@ void list_tiles(const Layout& layout, const std::int32_t* classes, const BitmapP
   } else {
     add_steps(work, rows, launches);
   }
-  const auto blocks =
-      static_cast<unsigned>(std::clamp<std::int64_t>(std::max(rows, pool.capacity), 1, kMaxBlocks));
+  const auto blocks = static_cast<unsigned>(
+      std::clamp<std::int64_t>(std::max(rows, pool.capacity), 1, kMaxBitmapBlocks));
   launches.add(write_numbers, behind({.grid = blocks, .block = kBitmapThreads}), work);
   for (int size = 0; size < work.tile_sizes; ++size) {
     const QueryTiles& tiles = work.query_tiles[size];

@@ -15,6 +15,7 @@ inline constexpr int kMostParts = 4;      // 64 rows of a query tile
 inline constexpr int kColumnsOfLane = 4;  // neighbours, that it reads at once
 inline constexpr int kColumnsOfWarp = kWarp * kColumnsOfLane;
 
+// Lists of one tile_q.
 struct QueryTiles {
   AttentionTiles lists;
   std::int32_t* lengths = nullptr;  // [count]
@@ -22,12 +23,13 @@ struct QueryTiles {
   bool is_sorted_here = false;      // else by a kernel of its own
 };
 
+// Of a layout without two-level lists all that belongs to these is null.
 struct ListWork {
   Grid grid;
   TileRows full;
   TileRows part;
   TileRows load;
-  const std::int32_t* classes = nullptr;
+  TileClasses classes;
   std::int32_t* codes = nullptr;
   std::int32_t* part_bitmap = nullptr;
   std::uint64_t* bitmaps = nullptr;
@@ -38,6 +40,49 @@ struct ListWork {
   QueryTiles query_tiles[kTileSizes];
   int tile_sizes = 0;
 };
+
+inline constexpr std::int64_t kMostCompared = 2048;  // query tiles, each with all others
+
+inline ListWork list_work(const Layout& layout, const TileClasses& classes, const BitmapPool& pool,
+                          const SortSpace& space, LayoutReport* report) {
+  ListWork work;
+  work.grid = layout.grid;
+  work.full = layout.full;
+  work.part = layout.part;
+  work.load = layout.load;
+  work.classes = classes;
+  work.codes = layout.tile_codes;
+  work.part_bitmap = layout.part_bitmap;
+  work.bitmaps = layout.bitmaps;
+  work.lane_bitmaps = layout.lane_bitmaps;
+  work.counts = layout.counts;
+  work.report = report;
+  work.pool = pool;
+  std::int32_t* lengths = space.lengths;
+  for (const AttentionTiles& lists : layout.attention_tiles) {
+    const std::int64_t count = layout.grid.planes() * lists.q_tiles;
+    work.query_tiles[work.tile_sizes++] = {.lists = lists,
+                                           .lengths = lengths,
+                                           .count = count,
+                                           .is_sorted_here = count <= kMostCompared};
+    lengths += count;
+  }
+  return work;
+}
+
+__device__ inline bool has_tile_rows(const ListWork& work) {
+  return work.load.row_ptr != nullptr;
+}
+
+// Where the data or the room does not suffice, nothing is seen, rather than some of it.
+__device__ inline bool is_broken(const ListWork& work) {
+  return work.counts->status != 0;
+}
+
+// The code that others read: the number of the bitmap instead of its table entry.
+__device__ inline std::int32_t final_code(const ListWork& work, std::int32_t code) {
+  return code >= 0 && work.pool.number != nullptr ? work.pool.number[code] : code;
+}
 
 __device__ inline int lane_of_thread() {
   return static_cast<int>(threadIdx.x) % kWarp;

@@ -63,6 +63,28 @@ AttentionTiles take_attention_tiles(Carver& carver, const Grid& grid, std::int64
   return tiles;
 }
 
+struct QueryTileCounts {
+  std::int64_t all = 0;   // of all sizes
+  std::int64_t most = 0;  // of one
+};
+
+QueryTileCounts take_query_tiles(Carver& carver, Layout& layout, const LayoutRequest& request,
+                                 std::int64_t active_tiles) {
+  QueryTileCounts counts;
+  layout.attention_tiles.clear();
+  for (const std::int64_t tile_q : request.tile_q) {
+    if (std::ranges::count(request.tile_q, tile_q) > 1) {
+      throw GraphError(fmt::format("mask: tiles of {} queries are asked for twice", tile_q));
+    }
+    layout.attention_tiles.push_back(
+        take_attention_tiles(carver, layout.grid, tile_q, active_tiles));
+    const std::int64_t tiles = layout.grid.planes() * layout.attention_tiles.back().q_tiles;
+    counts.all += tiles;
+    counts.most = std::max(counts.most, tiles);
+  }
+  return counts;
+}
+
 SortSpace take_sort_space(Carver& carver, std::int64_t lengths, std::int64_t rows) {
   return {.lengths = carver.take<std::int32_t>(lengths),
           .sorted_lengths = carver.take<std::int32_t>(rows),
@@ -83,7 +105,8 @@ void carve_codes(Carver& carver, Buffers& buffers) {
   const std::int64_t tiles = buffers.layout.grid.tile_count();
   buffers.layout.counts = carver.take<LayoutCounts>(1);
   buffers.layout.tile_codes = carver.take<std::int32_t>(tiles);
-  buffers.classes = carver.take<std::int32_t>(tiles);
+  buffers.classes = {.codes = carver.take<std::int32_t>(tiles),
+                     .strips = carver.take<std::uint8_t>(tiles)};
 }
 
 void carve_lists(Carver& carver, Buffers& buffers, const LayoutRequest& request,
@@ -100,18 +123,7 @@ void carve_lists(Carver& carver, Buffers& buffers, const LayoutRequest& request,
   layout.bitmaps = carver.take<std::uint64_t>(capacity.part_tiles * mask::kTileWords);
   layout.lane_bitmaps = carver.take<std::uint32_t>(capacity.part_tiles * kLaneWords);
   buffers.pool = take_pool(carver, grid, capacity.part_tiles);
-  std::int64_t lengths = 0;
-  std::int64_t sorted = 0;
-  layout.attention_tiles.clear();
-  for (const std::int64_t tile_q : request.tile_q) {
-    if (std::ranges::count(request.tile_q, tile_q) > 1) {
-      throw GraphError(fmt::format("mask: tiles of {} queries are asked for twice", tile_q));
-    }
-    layout.attention_tiles.push_back(take_attention_tiles(carver, grid, tile_q, active));
-    const std::int64_t tiles = grid.planes() * layout.attention_tiles.back().q_tiles;
-    lengths += tiles;
-    sorted = std::max(sorted, tiles);
-  }
+  QueryTileCounts query_tiles = take_query_tiles(carver, layout, request, active);
   if (request.rows || request.key_rows) {
     const std::int64_t query_rows = grid.query_rows();
     check_count("query rows", query_rows);
@@ -122,10 +134,24 @@ void carve_lists(Carver& carver, Buffers& buffers, const LayoutRequest& request,
     if (request.key_rows) {
       layout.rows.key_row_ptr = carver.take<std::int32_t>(query_rows + 1);
     }
-    sorted = std::max(sorted, query_rows);
+    query_tiles.most = std::max(query_tiles.most, query_rows);
   }
-  if (sorted > 0) {
-    buffers.space = take_sort_space(carver, lengths, sorted);
+  if (query_tiles.most > 0) {
+    buffers.space = take_sort_space(carver, query_tiles.all, query_tiles.most);
+  }
+}
+
+void carve_at_once(Carver& carver, Buffers& buffers, const LayoutRequest& request,
+                   const Capacity& capacity) {
+  Layout& layout = buffers.layout;
+  const std::int64_t tiles = layout.grid.tile_count();
+  layout.counts = carver.take<LayoutCounts>(1);
+  layout.tile_codes = carver.take<std::int32_t>(tiles);
+  layout.lane_bitmaps = carver.take<std::uint32_t>(capacity.part_tiles * kLaneWords);
+  buffers.classes = {.codes = layout.tile_codes, .strips = carver.take<std::uint8_t>(tiles)};
+  const QueryTileCounts query_tiles = take_query_tiles(carver, layout, request, tiles);
+  if (query_tiles.most > 0) {
+    buffers.space = take_sort_space(carver, query_tiles.all, query_tiles.most);
   }
 }
 

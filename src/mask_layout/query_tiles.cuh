@@ -3,75 +3,61 @@
 
 #include <algorithm>
 
-#include "mask_layout/tile_rows.cuh"
+#include "mask/attention_tiles.hpp"
+#include "mask_layout/list_work.cuh"
 
 namespace stof::mask_layout {
 
+// The 64 x 64 tiles of a query tile, in 32 bits, which tiles are counted in.
 struct QueryTile {
-  std::int64_t plane;
-  std::int64_t first_query;
+  int first_tile;  // the first of its first tile row
+  int cols;
+  int tile_rows;        // that it goes over and that exist
+  unsigned strips = 0;  // of tile_q 16 or 32: the bits of its rows, see TileClasses; else 0
 
-  __device__ QueryTile(const QueryTiles& tiles, std::int64_t r) {
-    const auto q_tiles = static_cast<std::uint32_t>(tiles.lists.q_tiles);
-    plane = static_cast<std::uint32_t>(r) / q_tiles;
-    first_query = static_cast<std::uint32_t>(r) % q_tiles * tiles.lists.tile_q;
+  __device__ QueryTile(const Grid& grid, const AttentionTiles& lists, std::int64_t r) {
+    const auto q_tiles = static_cast<int>(lists.q_tiles);
+    const auto tile_q = static_cast<int>(lists.tile_q);
+    const auto rows = static_cast<int>(grid.tile_rows);
+    const int plane = static_cast<int>(r) / q_tiles;
+    const int first_query = static_cast<int>(r) % q_tiles * tile_q;
+    const int tile_row = first_query / kTileQueries;
+    cols = static_cast<int>(grid.tile_cols);
+    first_tile = (plane * rows + tile_row) * cols;
+    tile_rows = std::min(static_cast<int>(lists.parts()), rows - tile_row);
+    if (tile_q < kTileQueries) {
+      strips = ((1U << tile_q / kStripQueries) - 1) << first_query % kTileQueries / kStripQueries;
+    }
   }
+
+ private:
+  static constexpr int kTileQueries = static_cast<int>(mask::kTile);
+  static constexpr int kStripQueries = 16;
 };
 
-// The bits of inner tile word of which the pairs exist, `rows` and `columns` from its corner.
-__device__ inline std::uint64_t existing_pairs(std::int64_t rows, std::int64_t columns) {
-  const auto count = [](std::int64_t n) {
-    return static_cast<unsigned>(std::min(std::max(n, std::int64_t{0}), std::int64_t{8}));
-  };
-  const std::uint64_t row = (1U << count(columns)) - 1;
-  const std::uint64_t all = row * 0x0101010101010101;
-  return count(rows) == 8 ? all : all & ((std::uint64_t{1} << 8 * count(rows)) - 1);
-}
-
-// What the 16 or 32 rows of the query tile see of a part tile: all, nothing, or what its bits say.
-__device__ inline std::int32_t code_of_rows(const ListWork& work, std::int64_t tile_q,
-                                            std::int32_t code, std::int64_t query,
-                                            std::int64_t col) {
-  const std::uint64_t* bitmap =
-      work.pool.words + std::int64_t{work.pool.table[code].owner} * mask::kTileWords;
-  const auto first = static_cast<int>(query % mask::kTile / 8);
-  const auto inner_rows = static_cast<int>(tile_q / 8);
-  bool is_any_seen = false;
-  bool is_any_hidden = false;
-  for (int word = 0; word < 8 * inner_rows; ++word) {
-    const int inner_row = word % inner_rows;
-    const int inner_col = word / inner_rows;
-    const std::uint64_t seen = bitmap[8 * inner_col + first + inner_row];
-    const std::uint64_t existing =
-        existing_pairs(work.grid.q_len - query - 8 * inner_row,
-                       work.grid.kv_len - col * mask::kTile - 8 * inner_col);
-    is_any_seen = is_any_seen || seen != 0;
-    is_any_hidden = is_any_hidden || (existing & ~seen) != 0;
-  }
-  return !is_any_seen ? mask::kNoneSeen : is_any_hidden ? code : mask::kAllSeen;
+// What the strips of a query tile see of a part tile: all, nothing, or what its bits say.
+__device__ inline std::int32_t code_of_strips(std::int32_t code, unsigned of_tile, unsigned own) {
+  const bool is_any_hidden = (of_tile >> 4 & own) != 0;
+  return (of_tile & own) == 0 ? mask::kNoneSeen : is_any_hidden ? code : mask::kAllSeen;
 }
 
 struct PartCodes {
-  std::int32_t values[kMostParts];  // with table entries for bitmaps
+  std::int32_t values[kMostParts];
   bool is_active = false;
 };
 
-__device__ inline PartCodes codes_of(const ListWork& work, const AttentionTiles& lists,
-                                     const QueryTile& tile, std::int64_t col) {
+// In a column, which may lie behind the last.
+__device__ inline PartCodes codes_of(const TileClasses& classes, const QueryTile& tile, int col) {
   PartCodes codes;
-  const auto parts = static_cast<int>(lists.parts());
 #pragma unroll
   for (int s = 0; s < kMostParts; ++s) {
-    const std::int64_t query = tile.first_query + s * mask::kTile;
-    const auto tile_row =
-        tile.plane * work.grid.tile_rows +
-        static_cast<std::uint32_t>(query) / static_cast<std::uint32_t>(mask::kTile);
+    const int at = tile.first_tile + s * tile.cols + col;
     std::int32_t code = mask::kNoneSeen;
-    if (s < parts && query < work.grid.q_len && col < work.grid.tile_cols) {
-      code = work.classes[tile_row * work.grid.tile_cols + col];
-    }
-    if (code >= 0 && lists.tile_q < mask::kTile) {
-      code = code_of_rows(work, lists.tile_q, code, query, col);
+    if (s < tile.tile_rows && col < tile.cols) {
+      code = classes.codes[at];
+      if (code >= 0 && tile.strips != 0) {
+        code = code_of_strips(code, classes.strips[at], tile.strips);
+      }
     }
     codes.values[s] = code;
     codes.is_active = codes.is_active || code != mask::kNoneSeen;
@@ -79,37 +65,40 @@ __device__ inline PartCodes codes_of(const ListWork& work, const AttentionTiles&
   return codes;
 }
 
+// The entries of a query tile, by a warp.
+__device__ inline std::int32_t length_of(const TileClasses& classes, const QueryTile& tile) {
+  std::int32_t length = 0;
+  for (int begin = 0; begin < tile.cols; begin += kWarp) {
+    const PartCodes codes = codes_of(classes, tile, begin + lane_of_thread());
+    length += __popc(__ballot_sync(kFullWarp, codes.is_active));
+  }
+  return length;
+}
+
 // Leaves the length of a query tile where row_ptr will be, and among the lengths.
 __device__ inline void count_query_tile(const ListWork& work, const QueryTiles& tiles,
                                         std::int64_t r) {
-  const QueryTile tile(tiles, r);
-  std::int32_t count = 0;
-  const std::int64_t cols = is_broken(work) ? 0 : work.grid.tile_cols;
-  for (std::int64_t begin = 0; begin < cols; begin += kWarp) {
-    count += codes_of(work, tiles.lists, tile, begin + lane_of_thread()).is_active;
-  }
-  count = sum_of_warp(count);
+  const std::int32_t length =
+      is_broken(work) ? 0 : length_of(work.classes, QueryTile(work.grid, tiles.lists, r));
   if (lane_of_thread() == 0) {
-    tiles.lists.row_ptr[r + 1] = count;
-    tiles.lengths[r] = count;
+    tiles.lists.row_ptr[r + 1] = length;
+    tiles.lengths[r] = length;
   }
 }
 
-__device__ inline void fill_query_tile(const ListWork& work, const QueryTiles& tiles,
-                                       std::int64_t r) {
-  const QueryTile tile(tiles, r);
-  const AttentionTiles& lists = tiles.lists;
-  const std::int64_t parts = lists.parts();
-  std::int64_t entry = lists.row_ptr[r];
-  const std::int64_t cols = is_broken(work) ? 0 : work.grid.tile_cols;
+// Writes the entries of a query tile from `entry` on, by a warp.
+__device__ inline void write_entries(const ListWork& work, const TileClasses& classes,
+                                     const AttentionTiles& lists, const QueryTile& tile,
+                                     std::int32_t entry) {
+  const auto parts = static_cast<int>(lists.parts());
   const unsigned below = (1U << lane_of_thread()) - 1;
-  for (std::int64_t begin = 0; begin < cols; begin += kWarp) {
-    const std::int64_t col = begin + lane_of_thread();
-    const PartCodes codes = codes_of(work, lists, tile, col);
+  for (int begin = 0; begin < tile.cols; begin += kWarp) {
+    const int col = begin + lane_of_thread();
+    const PartCodes codes = codes_of(classes, tile, col);
     const unsigned active = __ballot_sync(kFullWarp, codes.is_active);
     if (codes.is_active) {
       const std::int64_t at = entry + __popc(active & below);
-      lists.tile_col[at] = static_cast<std::int32_t>(col);
+      lists.tile_col[at] = col;
 #pragma unroll
       for (int s = 0; s < kMostParts; ++s) {
         if (s < parts) {
@@ -118,6 +107,14 @@ __device__ inline void fill_query_tile(const ListWork& work, const QueryTiles& t
       }
     }
     entry += __popc(active);
+  }
+}
+
+__device__ inline void fill_query_tile(const ListWork& work, const QueryTiles& tiles,
+                                       std::int64_t r) {
+  if (!is_broken(work)) {
+    write_entries(work, work.classes, tiles.lists, QueryTile(work.grid, tiles.lists, r),
+                  tiles.lists.row_ptr[r]);
   }
 }
 

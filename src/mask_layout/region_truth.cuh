@@ -40,13 +40,25 @@ __device__ inline Range kept(Range a, Range b, std::int64_t limit) {
   return outcome(draw < limit, draw >= limit);
 }
 
-// The program of an expression; its slots are in shared memory, beside those of the next thread.
+// Slots of regions in shared memory: each lies beside that of the next region.
+struct RegionSlots {
+  Range* ranges;
+  int region;
+  int regions;
+
+  __device__ Range& at(const MaskView& mask, int number) const {
+    const int place = number < kRowSlot ? number : number - kRowSlot + mask.slots;
+    return ranges[place * regions + region];
+  }
+};
+constexpr std::size_t region_slot_bytes(const MaskView& mask, int regions) {
+  return sizeof(Range) * static_cast<std::size_t>(regions * (mask.slots + mask.row_slots));
+}
+
+// The program of an expression.
 __device__ inline Truth expression_truth(const Program& program, const Grid& grid, const Part& part,
-                                         const Region& region, Range* slots) {
-  const auto slot = [&](int number) -> Range& {
-    const int place = number < kRowSlot ? number : number - kRowSlot + program.mask.slots;
-    return slots[place * blockDim.x + threadIdx.x];
-  };
+                                         const Region& region, const RegionSlots& slots) {
+  const auto slot = [&](int number) -> Range& { return slots.at(program.mask, number); };
   Range previous = {};
   Step following = load_step(program.steps + part.first_step);
   for (int i = part.first_step; i < part.end_step; ++i) {
@@ -136,7 +148,7 @@ __device__ inline Truth csr_truth(const Part& part, const Region& region) {
 }
 
 __device__ inline Truth leaf_truth(const Program& program, const Grid& grid, const Part& part,
-                                   const Region& region, Range* slots) {
+                                   const Region& region, const RegionSlots& slots) {
   switch (part.kind) {
     case PartKind::Expression:
       return expression_truth(program, grid, part, region, slots);
@@ -156,10 +168,12 @@ __device__ inline unsigned both(unsigned a, unsigned b) {
 }
 
 __device__ inline Truth region_truth(const Program& program, const Grid& grid, const Region& region,
-                                     Range* slots) {
+                                     const RegionSlots& slots) {
   unsigned stack = 0;  // two bits a part, the last in the lowest
-  for (int i = 0; i < program.mask.part_count; ++i) {
-    const Part& part = program.parts[i];
+  const int parts = program.mask.part_count;
+#pragma unroll 1
+  for (int i = 0; i < parts + program.mask.input_count; ++i) {
+    const Part& part = i < parts ? program.parts[i] : program.mask.inputs[i - parts];
     const unsigned a = stack & 3;
     const unsigned b = stack >> 2 & 3;
     switch (part.kind) {
@@ -172,15 +186,13 @@ __device__ inline Truth region_truth(const Program& program, const Grid& grid, c
       case PartKind::Not:
         stack = (stack >> 2 << 2) | (a >> 1) | (a << 1 & 2);
         break;
-      default:
-        stack = stack << 2 | leaf_truth(program, grid, part, region, slots);
+      default: {
+        const Truth truth = leaf_truth(program, grid, part, region, slots);
+        stack = i < parts ? stack << 2 | truth : both(a, truth);
+      }
     }
   }
-  unsigned truth = stack & 3;
-  for (int i = 0; i < program.mask.input_count; ++i) {
-    truth = both(truth, leaf_truth(program, grid, program.mask.inputs[i], region, slots));
-  }
-  return static_cast<Truth>(truth);
+  return static_cast<Truth>(stack & 3);
 }
 
 }  // namespace stof::mask_layout

@@ -150,11 +150,19 @@ __device__ inline expr::Op mirrored(expr::Op op) {
 
 __device__ inline std::uint64_t compared(expr::Op op, const Curve& a, const Curve& b,
                                          const TableView* tables) {
-  if (a.op != expr::Op::Constant) {
-    return compared_curve(op, a, b.line, tables);
+  if (a.op == expr::Op::Constant && b.op == expr::Op::Constant) {
+    return compared_lines(op, a.line, b.line);
   }
-  return b.op == expr::Op::Constant ? compared_lines(op, a.line, b.line)
-                                    : compared_curve(mirrored(op), b, a.line, tables);
+  const bool is_first = a.op != expr::Op::Constant;
+  return compared_curve(is_first ? op : mirrored(op), is_first ? a : b, is_first ? b.line : a.line,
+                        tables);
+}
+
+constexpr std::uint32_t low_half(std::uint64_t word) {
+  return static_cast<std::uint32_t>(word);
+}
+constexpr std::uint32_t high_half(std::uint64_t word) {
+  return static_cast<std::uint32_t>(word >> 32);
 }
 
 // The least of the sums that draws at start ^ 0 to start ^ 63 begin with; the most is 63 more.
@@ -167,28 +175,30 @@ __device__ inline std::uint64_t least_sum(std::uint64_t start) {
 __device__ inline std::uint64_t kept_of_aligned(std::uint64_t start, std::uint32_t limit) {
   const std::uint64_t sum = least_sum(start);
   const std::uint64_t top = sum >> 30;
-  const auto top_low = static_cast<std::uint32_t>(top);
-  const auto high = static_cast<std::uint32_t>(sum >> 32) ^ static_cast<std::uint32_t>(top >> 32);
-  const auto factor_low = static_cast<std::uint32_t>(expr::kMixFirstFactor);
-  const auto factor_high = static_cast<std::uint32_t>(expr::kMixFirstFactor >> 32);
-  const std::uint64_t high_product = std::uint64_t{high * factor_low} << 32;
+  const std::uint32_t high = high_half(sum) ^ high_half(top);
+  const std::uint64_t high_product = std::uint64_t{high * low_half(expr::kMixFirstFactor)} << 32;
   std::uint64_t bits = 0;
 #pragma unroll 1
-  for (int half = 0; half < 2; ++half) {
-    const auto low_start =
-        static_cast<std::uint32_t>(start) ^ static_cast<std::uint32_t>(32 * half);
+  for (std::uint32_t half = 0; half < 64; half += 32) {
     std::uint32_t own = 0;
 #pragma unroll
-    for (int key = 0; key < 32; ++key) {
-      const std::uint32_t low = ((low_start ^ static_cast<std::uint32_t>(key)) +
-                                 static_cast<std::uint32_t>(expr::kMixStep)) ^
-                                top_low;
-      std::uint64_t x =
-          std::uint64_t{low} * factor_low + high_product + (std::uint64_t{low * factor_high} << 32);
-      x = (x ^ (x >> 27)) * expr::kMixSecondFactor;
-      own |= unsigned{static_cast<std::uint32_t>(x >> 32) < limit} << key;
+    for (std::uint32_t key = 0; key < 32; ++key) {
+      const std::uint32_t first =
+          ((low_half(start) ^ half ^ key) + low_half(expr::kMixStep)) ^ low_half(top);
+      const std::uint64_t product =
+          std::uint64_t{first} * low_half(expr::kMixFirstFactor) + high_product;
+      std::uint32_t x_low = low_half(product);
+      std::uint32_t x_high = high_half(product) + first * high_half(expr::kMixFirstFactor);
+      x_low ^= __funnelshift_r(x_low, x_high, 27);
+      x_high ^= x_high >> 27;
+      const std::uint32_t drawn = __umulhi(x_low, low_half(expr::kMixSecondFactor)) +
+                                  x_low * high_half(expr::kMixSecondFactor) +
+                                  x_high * low_half(expr::kMixSecondFactor);
+      if (drawn < limit) {
+        own |= 1U << key;
+      }
     }
-    bits |= std::uint64_t{own} << (32 * half);
+    bits |= std::uint64_t{own} << half;
   }
   return bits;
 }
@@ -372,36 +382,32 @@ __device__ inline std::uint64_t leaf_row_bits(const Program& program, const Grid
   return bits;
 }
 
-// As key_bits, of the 64 keys from the point on; prepare_row comes before it.
+// As key_bits, of the 64 keys from the point on; prepare_row comes before it. A leaf is in one
+// place of the code, which is long.
 __device__ inline std::uint64_t row_bits(const Program& program, const Grid& grid,
                                          const Point& point, const Slots& slots) {
-  std::uint64_t stack[kMaxStack];
+  std::uint64_t below[kMaxStack];  // the stack but for its top
+  std::uint64_t top = 0;
   int depth = 0;
+  const int parts = program.mask.part_count;
 #pragma unroll 1
-  for (int i = 0; i < program.mask.part_count; ++i) {
-    const Part& part = program.parts[i];
-    switch (part.kind) {
-      case PartKind::And:
-        --depth;
-        stack[depth - 1] &= stack[depth];
-        break;
-      case PartKind::Or:
-        --depth;
-        stack[depth - 1] |= stack[depth];
-        break;
-      case PartKind::Not:
-        stack[depth - 1] = ~stack[depth - 1];
-        break;
-      default:
-        stack[depth++] = leaf_row_bits(program, grid, part, point, slots);
+  for (int i = 0; i < parts + program.mask.input_count; ++i) {
+    const Part& part = i < parts ? program.parts[i] : program.mask.inputs[i - parts];
+    if (part.kind == PartKind::And) {
+      top &= below[--depth];
+    } else if (part.kind == PartKind::Or) {
+      top |= below[--depth];
+    } else if (part.kind == PartKind::Not) {
+      top = ~top;
+    } else if (!is_staged(part.kind)) {
+      const std::uint64_t bits = leaf_row_bits(program, grid, part, point, slots);
+      if (i < parts && i > 0) {
+        below[depth++] = top;
+      }
+      top = i < parts ? bits : top & bits;
     }
   }
-  std::uint64_t bits = stack[0];
-#pragma unroll 1
-  for (int i = 0; i < program.mask.input_count; ++i) {
-    bits &= leaf_row_bits(program, grid, program.mask.inputs[i], point, slots);
-  }
-  return bits & first_bits(grid.kv_len - point.key);
+  return top & first_bits(grid.kv_len - point.key);
 }
 
 }  // namespace stof::mask_layout

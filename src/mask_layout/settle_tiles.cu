@@ -1,8 +1,7 @@
 #include "mask/attention_tiles.hpp"
 #include "mask_layout/launch_order.cuh"
-#include "mask_layout/region_truth.cuh"
+#include "mask_layout/settle.cuh"
 #include "mask_layout/stages.hpp"
-#include "mask_layout/tile_place.cuh"
 
 namespace stof::mask_layout {
 
@@ -10,42 +9,11 @@ namespace {
 
 constexpr int kThreads = 128;
 
-__device__ Region region_of(const Grid& grid, const TilePlace& place) {
-  return {.batch = place.batch,
-          .head = place.head,
-          .query = {place.query, std::min(grid.q_len, place.query + mask::kTile) - 1},
-          .key = {place.key, std::min(grid.kv_len, place.key + mask::kTile) - 1}};
-}
-
-__device__ bool is_valid(const Part& input, const Grid& grid, std::int64_t i) {
-  const auto* values = static_cast<const std::int32_t*>(input.data);
-  if (input.kind == PartKind::KeyLengths) {
-    return values[i] >= 0 && values[i] <= grid.kv_len;
-  }
-  return i == 0 ? values[0] == 0
-                : values[i - 1] <= values[i] && values[i] <= std::max(grid.q_len, grid.kv_len);
-}
-
-// Lengths and offsets; what is longer is checked where it is read.
-__device__ void check_inputs(const MaskView& mask, const Grid& grid, LayoutCounts* counts) {
-  for (int n = 0; n < mask.input_count; ++n) {
-    const Part& input = mask.inputs[n];
-    const std::int64_t values = input.kind == PartKind::KeyLengths  ? grid.mask_batch
-                                : input.kind == PartKind::Documents ? input.columns
-                                                                    : 0;
-    for (std::int64_t i = threadIdx.x; i < values; i += kThreads) {
-      if (!is_valid(input, grid, i)) {
-        atomicOr(&counts->status, kInvalidData);
-      }
-    }
-  }
-}
-
 // The first kernel of a build: what others count in starts here.
 __global__ void __launch_bounds__(kThreads)
     settle(const __grid_constant__ MaskView mask, Grid grid, std::int32_t* classes,
            LayoutCounts* counts, BitmapPool pool) {
-  extern __shared__ Range slots[];
+  extern __shared__ Range ranges[];
   __shared__ ProgramStore store;
   const Program program = stored(mask, store);
   if (blockIdx.x == 0 && threadIdx.x == 0) {
@@ -59,12 +27,11 @@ __global__ void __launch_bounds__(kThreads)
     pool.table[i] = BitmapEntry();
   }
   if (blockIdx.x == 0) {
-    check_inputs(mask, grid, counts);
+    check_inputs(mask, grid, &counts->status);
   }
   if (first < grid.tile_count()) {
-    const Region region = region_of(grid, TilePlace(grid, static_cast<std::int32_t>(first)));
-    const Truth truth = region_truth(program, grid, region, slots);
-    classes[first] = truth == kAlways ? mask::kAllSeen : truth == kNever ? mask::kNoneSeen : kOpen;
+    classes[first] = settled_class(program, grid, TilePlace(grid, static_cast<std::int32_t>(first)),
+                                   {ranges, static_cast<int>(threadIdx.x), kThreads});
   }
 }
 
@@ -90,7 +57,7 @@ unsigned blocks_of(const Grid& grid) {
 
 void settle_tiles(const MaskView& mask, const Layout& layout, std::int32_t* classes,
                   const BitmapPool& pool, cuda::Launches& launches) {
-  const std::size_t shared_bytes = sizeof(Range) * kThreads * (mask.slots + mask.row_slots);
+  const std::size_t shared_bytes = region_slot_bytes(mask, kThreads);
   cuda::allow_all_shared_memory(reinterpret_cast<const void*>(settle));
   launches.add(
       settle,

@@ -10,9 +10,18 @@
 // and does nothing else. What one writes the next ones read.
 namespace stof::mask_layout {
 
-// The class of a tile that intervals do not settle. That of a part tile is the table entry of its
-// bitmap.
+// The class of a tile that intervals do not settle.
 inline constexpr std::int32_t kOpen = -3;
+
+// What is known of every tile.
+struct TileClasses {
+  // mask::kAllSeen, kNoneSeen, or of a part tile the table entry of its bitmap, or, where there is
+  // no table, the number of its bitmap.
+  std::int32_t* codes = nullptr;
+  // Of part tiles: bit i says that rows 16 i to 16 i + 15 of the tile see a key, bit i + 4 that
+  // they do not see one that exists.
+  std::uint8_t* strips = nullptr;
+};
 
 // Of a hash table of bitmaps; all ones where there is none.
 struct BitmapEntry {
@@ -57,12 +66,27 @@ void count_settled_tiles(const Layout& layout, const std::int32_t* classes,
                          cuda::Launches& launches);
 
 // Pairs of the open tiles: each gets its class, part tiles a slot of the pool.
-void evaluate_tiles(const MaskView& mask, const Layout& layout, std::int32_t* classes,
+void evaluate_tiles(const MaskView& mask, const Layout& layout, const TileClasses& classes,
                     const BitmapPool& pool, cuda::Launches& launches);
 
-// The lists, part_bitmap, bitmaps, tile_codes and attention_tiles. Tells the host, where a report
-// is given, why the layout is left empty, if it is.
-void list_tiles(const Layout& layout, const std::int32_t* classes, const BitmapPool& pool,
+// What the blocks of build_at_once count in, zero between builds.
+struct Arrivals {
+  unsigned blocks = 0;
+  std::int32_t part_tiles = 0;
+  std::int32_t status = 0;
+};
+
+// For layouts without two-level lists, all at once: classes, lane_bitmaps, of which part tiles have
+// one each, and of small grids attention_tiles, which otherwise are left to list_tiles. Inputs of
+// the mask are staged. Tells the host as list_tiles does.
+void build_at_once(const MaskView& mask, const Layout& layout, const TileClasses& classes,
+                   std::int64_t bitmaps, const SortSpace& space, Arrivals* arrivals,
+                   LayoutReport* report, cuda::Launches& launches);
+
+// The lists, part_bitmap, bitmaps, tile_codes and attention_tiles; of a layout without two-level
+// lists attention_tiles alone, and the pool is none. Tells the host, where a report is given, why
+// the layout is left empty, if it is.
+void list_tiles(const Layout& layout, const TileClasses& classes, const BitmapPool& pool,
                 const SortSpace& space, LayoutReport* report, cuda::Launches& launches);
 
 // All of rows but the keys themselves, and the counts of rows. Where there are more keys than

@@ -5,11 +5,6 @@
 
 namespace stof::mask_layout {
 
-// Where the data or the room does not suffice, nothing is seen, rather than some of it.
-__device__ inline bool is_broken(const ListWork& work) {
-  return work.counts->status != 0;
-}
-
 __device__ inline bool is_first_use(const ListWork& work, std::int64_t tile, std::int32_t code) {
   return code >= 0 && work.pool.table[code].first == tile;
 }
@@ -21,8 +16,9 @@ struct Classes {
   __device__ Classes(const ListWork& work, std::int64_t row, std::int64_t col) {
 #pragma unroll
     for (int i = 0; i < kColumnsOfLane; ++i) {
-      values[i] = col + i < work.grid.tile_cols ? work.classes[row * work.grid.tile_cols + col + i]
-                                                : mask::kNoneSeen;
+      values[i] = col + i < work.grid.tile_cols
+                      ? work.classes.codes[row * work.grid.tile_cols + col + i]
+                      : mask::kNoneSeen;
     }
   }
 };
@@ -118,18 +114,13 @@ __device__ inline void fill_row(const ListWork& work, std::int64_t row) {
   }
 }
 
-// The code that others read: the number of the bitmap instead of its table entry.
-__device__ inline std::int32_t final_code(const ListWork& work, std::int32_t code) {
-  return code >= 0 ? work.pool.number[code] : code;
-}
-
 // tile_codes and part_bitmap, by all threads.
 __device__ inline void number_tiles(const ListWork& work) {
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   const bool nothing = is_broken(work);
   for (std::int64_t tile = first; tile < work.grid.tile_count(); tile += step) {
-    work.codes[tile] = nothing ? mask::kNoneSeen : final_code(work, work.classes[tile]);
+    work.codes[tile] = nothing ? mask::kNoneSeen : final_code(work, work.classes.codes[tile]);
   }
   const std::int32_t parts = work.part.row_ptr[work.grid.row_count()];
   for (std::int64_t p = first; p < parts; p += step) {

@@ -82,16 +82,22 @@ struct CaptureView {
 
 enum class PartKind : std::uint8_t {
   Expression,
-  Bits,        // words of BitTensor
-  Bytes,       // of [batch, heads, rows, columns]
-  Blocks,      // bits of blocks
-  Csr,         // columns ascend within a row
-  KeyLengths,  // keys below an int32 a batch element
-  Documents,   // int32 offsets
+  Bits,           // words of BitTensor
+  Bytes,          // of [batch, heads, rows, columns]
+  Blocks,         // bits of blocks
+  Csr,            // columns ascend within a row
+  KeyLengths,     // keys below an int32 a batch element
+  Documents,      // int32 offsets
+  StagedBytes,    // as Bytes and the columns of a MaskInput in any order, of inputs: a block reads
+  StagedColumns,  // what its tiles need of them before it evaluates one
   And,
   Or,
   Not
 };
+
+constexpr bool is_staged(PartKind kind) {
+  return kind == PartKind::StagedBytes || kind == PartKind::StagedColumns;
+}
 
 // One node of a mask; operands come before what uses them, as on a stack.
 struct Part {
@@ -104,7 +110,7 @@ struct Part {
   std::int64_t batch = 1;  // of data, 1 where shared
   std::int64_t heads = 1;
   std::int64_t rows = 0;
-  std::int64_t columns = 0;  // the number of offsets, for documents
+  std::int64_t columns = 0;  // the number of offsets, for documents, and of staged columns
   std::int64_t block_size = 1;
 };
 

@@ -64,7 +64,28 @@ TEST_CASE("a grid that is too large for one cluster") {
   const Mask mask(key_position() <= reach);
   const mask_layout::DeviceMask device(mask, extent);
   const auto built = mask_layout::build_layout(device, {.tile_q = {16, 64, 128, 256}});
-  test::check_layout(built.layout(), mask::build_layout(mask, extent));
+  const mask::MaskLayout expected = mask::build_layout(mask, extent);
+  test::check_layout(built.layout(), expected);
+  test::check_at_once(device, expected, 0);
+}
+
+TEST_CASE("draws and curves by rows, at lengths where they may carry and wrap") {
+  const Expr q = query_position();
+  const Expr k = key_position();
+  const Table groups("groups", std::vector<std::int64_t>{4, 1, 1, 7, -2, 1});
+  for (const Extent& extent : test::hostile_extents()) {
+    const Mask seen(k == 0);
+    test::check_build(random_tokens(0.3, 11) || seen, extent);
+    test::check_build(random_tokens(1, 11) || seen, extent);
+    test::check_build(Mask(keep(3, k, q, 0.5)) || seen, extent);
+    test::check_build(Mask(keep(3, q - k, q, 0.2)) || seen, extent);
+    test::check_build(Mask(keep(q, k + 5, 1, 0.7)) || seen, extent);
+    test::check_build(Mask((q - k) % 3 == 0 && abs(k - q) <= 70) || seen, extent);
+    test::check_build(Mask(groups[k % 6] == groups[q % 6] || groups[k - 3] > q % 5) || seen,
+                      extent);
+    test::check_build(Mask((k + 7) / 5 >= q / 3 && (q - k - 9) / -4 != 2) || seen, extent);
+    test::check_build(Mask((k & 12) == (q & 12)) || Mask(q % 32 > k % 32) || seen, extent);
+  }
 }
 
 TEST_CASE("rows of a wide decode are one tile row") {

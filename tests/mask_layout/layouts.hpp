@@ -1,11 +1,16 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include "cuda/check.hpp"
+#include "cuda/device_array.hpp"
+#include "cuda/launches.hpp"
+#include "cuda/stream.hpp"
 #include "mask/attention_tiles.hpp"
 #include "mask/features.hpp"
 #include "mask/longest_first.hpp"
@@ -76,8 +81,57 @@ inline void check_layout(const mask_layout::Layout& layout, const mask::MaskLayo
   }
 }
 
+inline std::vector<std::int64_t> all_tile_q() {
+  return {16, 32, 64, 128, 192, 256};
+}
+
+// All that a layout without two-level lists holds: as check_layout, but for how bitmaps are
+// numbered.
+inline void check_query_tiles(const mask_layout::Layout& layout, const mask::MaskLayout& expected) {
+  const auto lanes = mask::lane_ordered_bitmaps(expected);
+  for (const mask_layout::AttentionTiles& lists : layout.attention_tiles) {
+    INFO("tiles of ", lists.tile_q);
+    const mask::AttentionTiles here = fetch_tiles(lists, layout.grid.planes());
+    const mask::AttentionTiles there = mask::attention_tiles(expected, lists.tile_q);
+    CHECK(here.row_ptr == there.row_ptr);
+    CHECK(here.tile_col == there.tile_col);
+    CHECK(here.order == there.order);
+    REQUIRE(here.tile_bitmap.size() == there.tile_bitmap.size());
+    Indices number(lanes.size(), -1);  // of one place that the bitmap has
+    for (std::size_t e = 0; e < here.tile_bitmap.size(); ++e) {
+      const std::int32_t own = here.tile_bitmap[e];
+      if (there.tile_bitmap[e] < 0 || own < 0) {
+        REQUIRE(own == there.tile_bitmap[e]);
+        continue;
+      }
+      const auto n = static_cast<std::size_t>(there.tile_bitmap[e]);
+      if (number[n] != own) {
+        number[n] = own;
+        const auto words = fetch(layout.lane_bitmaps + std::int64_t{own} * 128, 128);
+        REQUIRE(std::equal(lanes[n].begin(), lanes[n].end(), words.begin()));
+      }
+    }
+  }
+}
+
+// Builds it once, with room for so many bitmaps, 0 for one a tile.
+inline void check_at_once(const mask_layout::DeviceMask& device, const mask::MaskLayout& expected,
+                          std::int64_t max_part_tiles) {
+  const mask_layout::RunTimeLayout layout(
+      device.grid(), {.tile_q = all_tile_q(), .tile_lists = false}, max_part_tiles);
+  const cuda::DeviceArray<std::byte> workspace(layout.workspace_bytes());
+  const cuda::Stream stream;
+  cuda::Launches launches;
+  layout.build(device, workspace.data(), nullptr, launches);
+  launches.launch(stream.get());
+  stream.synchronize();
+  const mask_layout::Layout built = layout.place(workspace.data());
+  CHECK(fetch(built.counts, 1).front().status == 0);
+  check_query_tiles(built, expected);
+}
+
 inline mask_layout::LayoutRequest everything() {
-  return {.tile_q = {16, 32, 64, 128, 192, 256}, .rows = true, .key_rows = true};
+  return {.tile_q = all_tile_q(), .rows = true, .key_rows = true};
 }
 
 // Builds the layout of the mask here and there.
@@ -89,6 +143,8 @@ inline void check_build(const Mask& mask, const mask::Extent& extent) {
   const mask_layout::BuiltLayout built = mask_layout::build_layout(device, everything());
   check_layout(built.layout(), expected);
   CHECK(built.features(mask, extent) == mask::measure(mask, expected));
+  check_at_once(device, expected, 0);
+  check_at_once(device, expected, std::max(1, built.counts().part_tiles));
 }
 
 }  // namespace stof::test

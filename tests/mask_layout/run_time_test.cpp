@@ -63,7 +63,9 @@ std::int32_t status_of(const mask_layout::Layout& layout) {
 void check_empty(const mask_layout::Layout& layout) {
   const std::int64_t rows = layout.grid.row_count();
   for (const mask_layout::TileRows& list : {layout.full, layout.part, layout.load}) {
-    CHECK(test::fetch(list.row_ptr, rows + 1) == test::Indices(rows + 1));
+    if (list.row_ptr != nullptr) {
+      CHECK(test::fetch(list.row_ptr, rows + 1) == test::Indices(rows + 1));
+    }
   }
   for (const mask_layout::AttentionTiles& tiles : layout.attention_tiles) {
     const std::int64_t count = layout.grid.planes() * tiles.q_tiles;
@@ -72,6 +74,7 @@ void check_empty(const mask_layout::Layout& layout) {
 }
 
 constexpr std::int64_t kManyKeys = 1 << 22;
+const mask_layout::LayoutRequest kQueryTiles = {.tile_q = test::all_tile_q(), .tile_lists = false};
 
 // The input and the mask are seen together.
 void check_input(const Mask& mask, const MaskInput& input, const Mask& equal,
@@ -85,6 +88,12 @@ void check_input(const Mask& mask, const MaskInput& input, const Mask& equal,
     test::check_layout(layout, expected);
   }
   test::check_layout(mask_layout::build_layout(device, test::everything()).layout(), expected);
+  Captured at_once(device, kQueryTiles, 0, 0);
+  for (int run = 0; run < 2; ++run) {
+    const mask_layout::Layout layout = at_once.run();
+    CHECK(status_of(layout) == 0);
+    test::check_query_tiles(layout, expected);
+  }
 }
 
 }  // namespace
@@ -165,28 +174,33 @@ TEST_CASE("each run sees what the data is then") {
   const DeviceMask device(causal(), extent, {},
                           {{.form = InputForm::KeyLengths, .data = lengths.data()}});
   Captured captured(device, test::everything(), 6, kManyKeys);
+  Captured at_once(device, kQueryTiles, 6, 0);
   for (const std::int64_t length : {7, 300, 64, 99}) {
     const std::int32_t values[] = {static_cast<std::int32_t>(length), 300};
     STOF_CUDA(cudaMemcpy(lengths.data(), values, sizeof(values), cudaMemcpyHostToDevice));
     STOF_CUDA(cudaDeviceSynchronize());  // the copy; the stream does not wait for it
-    test::check_layout(captured.run(),
-                       mask::build_layout(causal() && key_padding({{length, 300}}), extent));
+    const mask::MaskLayout expected =
+        mask::build_layout(causal() && key_padding({{length, 300}}), extent);
+    test::check_layout(captured.run(), expected);
+    test::check_query_tiles(at_once.run(), expected);
   }
 }
 
 TEST_CASE("too many part tiles are said, not left out") {
   const Extent extent = {.q_len = 640, .kv_len = 640};
   const DeviceMask device(causal(), extent);
-  Captured enough(device, test::everything(), 10, kManyKeys);
-  CHECK(status_of(enough.run()) == 0);
-  CHECK(enough.report().status == 0);
-  Captured too_few(device, test::everything(), 9, kManyKeys);
-  for (int run = 0; run < 2; ++run) {
-    const mask_layout::Layout layout = too_few.run();
-    CHECK(status_of(layout) == mask_layout::kPartTilesOverflow);
-    CHECK(too_few.report().status == mask_layout::kPartTilesOverflow);
-    CHECK(too_few.report().part_tiles == 10);
-    check_empty(layout);
+  for (const mask_layout::LayoutRequest& request : {test::everything(), kQueryTiles}) {
+    Captured enough(device, request, 10, kManyKeys);
+    CHECK(status_of(enough.run()) == 0);
+    CHECK(enough.report().status == 0);
+    Captured too_few(device, request, 9, kManyKeys);
+    for (int run = 0; run < 2; ++run) {
+      const mask_layout::Layout layout = too_few.run();
+      CHECK(status_of(layout) == mask_layout::kPartTilesOverflow);
+      CHECK(too_few.report().status == mask_layout::kPartTilesOverflow);
+      CHECK(too_few.report().part_tiles == 10);
+      check_empty(layout);
+    }
   }
 }
 
@@ -261,11 +275,13 @@ TEST_CASE("data out of range is said") {
     input.data = data.data();
     input.count = std::ssize(values);
     const DeviceMask device(Mask(), extent, {}, {input});
-    Captured captured(device, test::everything(), 0, kManyKeys);
-    const mask_layout::Layout layout = captured.run();
-    CHECK(status_of(layout) == mask_layout::kInvalidData);
-    CHECK(captured.report().status == mask_layout::kInvalidData);
-    check_empty(layout);
+    for (const mask_layout::LayoutRequest& request : {test::everything(), kQueryTiles}) {
+      Captured captured(device, request, 0, kManyKeys);
+      const mask_layout::Layout layout = captured.run();
+      CHECK(status_of(layout) == mask_layout::kInvalidData);
+      CHECK(captured.report().status == mask_layout::kInvalidData);
+      check_empty(layout);
+    }
     CHECK_THROWS_WITH_AS(mask_layout::build_layout(device),
                          "mask: lengths, offsets or columns on the device are out of range",
                          GraphError);

@@ -73,7 +73,7 @@ std::vector<float> stage_us(const layouts::DeviceMask& mask, layouts::Capacity c
   const cuda::Stream stream;
   const layouts::Layout& layout = buffers.layout;
   std::vector<cuda::Launches> stages(5);
-  layouts::settle_tiles(mask.view(), layout, buffers.classes, buffers.pool, stages[0]);
+  layouts::settle_tiles(mask.view(), layout, buffers.classes.codes, buffers.pool, stages[0]);
   mask.write_bits(layout.counts, stages[0]);
   layouts::evaluate_tiles(mask.view(), layout, buffers.classes, buffers.pool, stages[1]);
   layouts::list_tiles(layout, buffers.classes, buffers.pool, buffers.space, nullptr, stages[2]);
@@ -107,6 +107,7 @@ void time_layout(std::string_view name, std::int64_t queries, const layouts::Dev
              counts.distinct_bitmaps);
   fmt::print(" {:8.1f}", graph_us(mask, {}, capacity.part_tiles, 0));
   fmt::print(" {:8.1f}", graph_us(mask, {.tile_q = {128}}, capacity.part_tiles, 0));
+  fmt::print(" {:8.1f}", graph_us(mask, {.tile_q = {128}, .tile_lists = false}, 0, 0));
   fmt::print(" {:8.1f} |", graph_us(mask, {.key_rows = true}, capacity.part_tiles, capacity.keys));
   for (const float time : stage_us(mask, capacity)) {
     fmt::print(" {:8.1f}", time);
@@ -161,9 +162,10 @@ int run(int argc, char** argv) {
   if (lengths.empty()) {
     lengths = {4096, 16384};
   }
-  fmt::print("{:14} {:>6} {:>7} {:>7} {:>7} {:>8} {:>8} {:>8} | {:>8} {:>8} {:>8} {:>8} {:>8}\n",
-             "us", "n", "open", "part", "bitmaps", "layout", "+tiles", "+keys", "settle",
-             "evaluate", "list", "rows", "keys");
+  fmt::print(
+      "{:14} {:>6} {:>7} {:>7} {:>7} {:>8} {:>8} {:>8} {:>8} | {:>8} {:>8} {:>8} {:>8} {:>8}\n",
+      "us", "n", "open", "part", "bitmaps", "layout", "+tiles", "at once", "+keys", "settle",
+      "evaluate", "list", "rows", "keys");
   for (const std::int64_t queries : lengths) {
     for (const std::string_view name : stof::bench::kMaskNames) {
       time_layout(name, queries,
