@@ -77,27 +77,27 @@ struct SimpleProduct {
 // goes on beside the other blocks of its SM, work does not.
 struct TiledAttention {
   bool uses_wgmma = false;
-  double start_us = 0;  // until the first data arrive
+  double start_us = 0.00807;  // until the first data arrive
   double cold_us =
-      3.12;  // the first reads of memory, with 64 dimensions a head: nothing hides them
-  double dram_share = 0.935;
+      2.94;  // the first reads of memory, with 64 dimensions a head: nothing hides them
+  double dram_share = 0.892;
   // Waits, of a block.
-  double tile_wait_ns = 1080;      // start and end of a query tile
-  double exchange_wait_ns = 1130;  // several key groups tell each other their results
-  double step_wait_ns = 134;       // a step of tile_k keys
-  double keys_wait_ns = 434;       // 64 keys; several key groups share it, as the next three
-  double tall_wait_ns = 98.9;      // 64 keys more, where a warp has 32 query rows
-  double interval_wait_ns = 300;   // 64 x 64 with a mask, by its class
-  double bitmap_wait_ns = 19.1;
+  double tile_wait_ns = 1330;      // start and end of a query tile
+  double exchange_wait_ns = 1080;  // several key groups tell each other their results
+  double step_wait_ns = 137;       // a step of tile_k keys
+  double keys_wait_ns = 446;       // 64 keys; several key groups share it, as the next three
+  double tall_wait_ns = 125;       // 64 keys more, where a warp has 32 query rows
+  double interval_wait_ns = 312;   // 64 x 64 with a mask, by its class
+  double bitmap_wait_ns = 23.9;
   // Work, of an SM.
-  double tile_ns = 90.4;       // 64 query rows, start and end
-  double tile_dims_ns = 394;   // of these, for each 64 dimensions a head
-  double softmax_ns = 0.0951;  // 64 x 64
-  double tensor_part = 1.5;    // what 64 x 64 take of the time that the tensor cores need at least
-  double plain_ns = 0;         // 64 x 64 more, where nothing overlaps the products
-  double interval_ns = 73.4;   // 64 x 64 with a mask, by its class
+  double tile_ns = 47.3;       // 64 query rows, start and end
+  double tile_dims_ns = 409;   // of these, for each 64 dimensions a head
+  double softmax_ns = 0.0928;  // 64 x 64
+  double tensor_part = 1.46;   // what 64 x 64 take of the time that the tensor cores need at least
+  double plain_ns = 0.01;      // 64 x 64 more, where nothing overlaps the products
+  double interval_ns = 36.6;   // 64 x 64 with a mask, by its class
   double predicate_ns = 145;
-  double bitmap_ns = 0.0968;
+  double bitmap_ns = 0.0954;
   double score_ns = 82;  // 64 x 64, where there is a score modifier; not measured
   // Query tiles that are worked on in parts, see LongTiles.
   double unit_ns = 503;  // one part
@@ -107,17 +107,17 @@ struct TiledAttention {
 // An attention template that gathers the keys of each row. Widths are those of a head in units of
 // 64 dimensions.
 struct GatheredAttention {
-  double start_us = 1.12;  // until the first data arrive
-  double cold_us = 0.61;   // as above
-  double dram_share = 0.21;
-  double l2_share = 1.16;      // of l2_gbps, for rows of K and V
-  double row_ns = 62.3;        // what each warp of a row takes of an SM
-  double row_width_ns = 32.2;  // and for its width
-  double batch_ns = 39;        // 32 keys
-  double row_wait_ns = 222;    // start and end of a row, seen from it
-  double key_wait_ns = 14.2;   // a key, for a warp that waits for its batch
-  double key_width_wait_ns = 46.5;
-  double few_loads = 0.623;  // how much longer that is with half as many loads under way
+  double start_us = 1.21;  // until the first data arrive
+  double cold_us = 0.823;  // as above
+  double dram_share = 0.155;
+  double l2_share = 1.17;      // of l2_gbps, for rows of K and V
+  double row_ns = 61.3;        // what each warp of a row takes of an SM
+  double row_width_ns = 32.7;  // and for its width
+  double batch_ns = 40;        // 32 keys
+  double row_wait_ns = 225;    // start and end of a row, seen from it
+  double key_wait_ns = 15.1;   // a key, for a warp that waits for its batch
+  double key_width_wait_ns = 46.8;
+  double few_loads = 0.625;  // how much longer that is with half as many loads under way
 };
 
 // An attention template that gathers the keys of windows of 16 rows from shared memory, eight at a
@@ -156,58 +156,67 @@ struct Coefficients {
       {"", {}},
       {"attention_block_wise_sm90",
        {.uses_wgmma = true,
-        .start_us = 0.985,
-        .cold_us = 1.98,
-        .dram_share = 0.772,
-        .tile_wait_ns = 689,
-        .step_wait_ns = 186,
-        .keys_wait_ns = 188,
-        .interval_wait_ns = 78.5,
-        .bitmap_wait_ns = 18.7,
-        .tile_ns = 56.3,
-        .tile_dims_ns = 371,
-        .softmax_ns = 103,
-        .tensor_part = 0.54,
-        .plain_ns = 22.1,
-        .interval_ns = 14.3,
+        .start_us = 1.05,
+        .cold_us = 1.01,
+        .dram_share = 1.14,
+        .tile_wait_ns = 1140,
+        .exchange_wait_ns = 1130,
+        .step_wait_ns = 187,
+        .keys_wait_ns = 145,
+        .tall_wait_ns = 98.9,
+        .interval_wait_ns = 48.8,
+        .bitmap_wait_ns = 35.7,
+        .tile_ns = 26.2,
+        .tile_dims_ns = 354,
+        .softmax_ns = 101,
+        .tensor_part = 0.613,
+        .plain_ns = 10.5,
+        .interval_ns = 8.16,
         .predicate_ns = 80,
-        .bitmap_ns = 25.5}},
+        .bitmap_ns = 8.04,
+        .unit_ns = 580,
+        .part_ns = 505}},
       {"attention_band_sm90",  // as far as it is measured; no lists to wait for
        {.uses_wgmma = true,
-        .start_us = 1.6,
-        .cold_us = 1.0,
-        .dram_share = 0.772,
-        .tile_wait_ns = 450,
-        .step_wait_ns = 220,
-        .keys_wait_ns = 180,
-        .interval_wait_ns = 40,
+        .start_us = 0.095,
+        .cold_us = 1.12,
+        .dram_share = 0.788,
+        .tile_wait_ns = 751,
+        .exchange_wait_ns = 856,
+        .step_wait_ns = 31.3,
+        .keys_wait_ns = 192,
+        .tall_wait_ns = 98.9,
+        .interval_wait_ns = 4.29,
         .bitmap_wait_ns = 18.7,
-        .tile_ns = 56.3,
-        .tile_dims_ns = 280,
-        .softmax_ns = 95,
-        .tensor_part = 0.54,
-        .plain_ns = 0,
-        .interval_ns = 8,
+        .tile_ns = 23.8,
+        .tile_dims_ns = 64.6,
+        .softmax_ns = 125,
+        .tensor_part = 0.71,
+        .interval_ns = 3.69,
         .predicate_ns = 80,
         .bitmap_ns = 25.5}},
       {"attention_packed_sm90",  // as that of block_wise
        {.uses_wgmma = true,
-        .start_us = 0.985,
-        .cold_us = 1.98,
-        .dram_share = 0.772,
-        .tile_wait_ns = 689,
-        .step_wait_ns = 186,
-        .keys_wait_ns = 188,
-        .interval_wait_ns = 78.5,
-        .bitmap_wait_ns = 18.7,
-        .tile_ns = 56.3,
-        .tile_dims_ns = 371,
-        .softmax_ns = 103,
-        .tensor_part = 0.54,
-        .plain_ns = 22.1,
-        .interval_ns = 14.3,
+        .start_us = 1.05,
+        .cold_us = 1.01,
+        .dram_share = 1.14,
+        .tile_wait_ns = 1140,
+        .exchange_wait_ns = 1130,
+        .step_wait_ns = 187,
+        .keys_wait_ns = 145,
+        .tall_wait_ns = 98.9,
+        .interval_wait_ns = 48.8,
+        .bitmap_wait_ns = 35.7,
+        .tile_ns = 26.2,
+        .tile_dims_ns = 354,
+        .softmax_ns = 101,
+        .tensor_part = 0.613,
+        .plain_ns = 10.5,
+        .interval_ns = 8.16,
         .predicate_ns = 80,
-        .bitmap_ns = 25.5}}};
+        .bitmap_ns = 8.04,
+        .unit_ns = 580,
+        .part_ns = 505}}};
   std::map<std::string, GatheredAttention, std::less<>> gathered_attention = {{"", {}}};
   std::map<std::string, StagedAttention, std::less<>> staged_attention = {{"", {}}};
   Stream stream;
