@@ -218,6 +218,37 @@ TEST_CASE("the budget of trials is kept to the trial, and what is best by then i
   }
 }
 
+TEST_CASE("both stages end in time, and what is best by then is the result") {
+  // A batch takes a second for every 16 kernels that it compiles, and a tenth for each problem.
+  const auto seconds_of = [](std::span<const Trial> batch) {
+    std::set<std::string> problems;
+    for (const Trial& trial : batch) {
+      problems.insert(trial.problem);
+    }
+    return static_cast<double>((batch.size() + 15) / 16) +
+           0.1 * static_cast<double>(problems.size());
+  };
+  for (int budget = 1; budget <= 16; ++budget) {
+    Stopwatch watch;
+    double now = 50;
+    double first_batch = 0;
+    const auto measure = [&, inner = watch.measure()](std::span<const Trial> batch) {
+      now += seconds_of(batch);
+      first_batch = first_batch == 0 ? now - 50 : first_batch;
+      return inner(batch);
+    };
+    Trials trials(measure, {}, {.max_seconds = static_cast<double>(budget)}, {},
+                  [&] { return now; });
+    const SearchResult result = stof::tune::search(space_of_two_layers(), trials);
+    CHECK(trials.seconds() <= std::max(static_cast<double>(budget), first_batch));
+    CHECK(result.scheme.has_value());
+    CHECK((result.end == End::Seconds || trials.seconds() < budget));
+    if (result.time_us && result.before_us) {
+      CHECK(*result.time_us <= *result.before_us);
+    }
+  }
+}
+
 TEST_CASE("a stop keeps the best so far") {
   for (int batches = 0; batches <= 6; ++batches) {
     std::stop_source stop;
