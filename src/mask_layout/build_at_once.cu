@@ -6,7 +6,6 @@
 #include "mask_layout/launch_order.cuh"
 #include "mask_layout/query_tiles.cuh"
 #include "mask_layout/row_bits.cuh"
-#include "mask_layout/scan.cuh"
 #include "mask_layout/settle.cuh"
 #include "mask_layout/staged_inputs.cuh"
 
@@ -16,6 +15,8 @@ namespace {
 
 constexpr int kMostThreads = 512;
 constexpr int kMostWarps = kMostThreads / kWarp;
+constexpr int kHalves = 2;  // of a tile, each the rows of a warp of a pair
+constexpr int kMostPairs = kMostWarps / kHalves;
 constexpr int kMostTiles = 32;                                    // of a stretch
 constexpr int kLaneWords = 128;                                   // of a bitmap
 constexpr std::int64_t kMostListedTiles = std::int64_t{1} << 14;  // by one block
@@ -26,17 +27,16 @@ struct Work {
   std::int64_t bitmaps = 0;
   Arrivals* arrivals = nullptr;
   int stretch_tiles = 0;  // the most
-  int stretches = 0;      // of a tile row
   bool is_listed = false;
 };
 
+// A block has stretch blockIdx.y of tile row blockIdx.x.
 __device__ TileStretch stretch_of_block(const Work& work) {
   const auto cols = static_cast<int>(work.lists.grid.tile_cols);
-  const int row = static_cast<int>(blockIdx.x) / work.stretches;
-  const int col = static_cast<int>(blockIdx.x) % work.stretches * work.stretch_tiles;
-  const int first_tile = row * cols + col;
-  return {.place = TilePlace(work.lists.grid, first_tile),
-          .first_tile = first_tile,
+  const auto row = static_cast<int>(blockIdx.x);
+  const int col = static_cast<int>(blockIdx.y) * work.stretch_tiles;
+  return {.place = TilePlace(work.lists.grid, row, col),
+          .first_tile = row * cols + col,
           .count = std::min(work.stretch_tiles, cols - col)};
 }
 
@@ -83,39 +83,34 @@ struct StagedInputs {
     });
   }
 
-  // The rows of a tile, by a warp.
-  __device__ void write_rows(const Grid& grid, const TileStretch& stretch, int tile,
+  // The rows of half a tile, by a warp.
+  __device__ void write_rows(const Grid& grid, const TileStretch& stretch, int tile, int half,
                              std::uint64_t (&rows)[kTile]) const {
-    const int lane = lane_of_thread();
-    rows[lane] = ~std::uint64_t{0};
-    rows[lane + kWarp] = ~std::uint64_t{0};
+    const int row = half * kWarp + lane_of_thread();
+    rows[row] = ~std::uint64_t{0};
     __syncwarp();
     for_each([&](const Part& input, const ColumnBits& bits) {
       if (input.kind == PartKind::StagedBytes) {
-        mask_by_bytes(input, grid, place_in(stretch, tile), lane, rows);
+        mask_by_bytes(input, grid, place_in(stretch, tile), half * kWarp, lane_of_thread(), rows);
       } else {
-        rows[lane] &= bits.at(lane, tile);
-        rows[lane + kWarp] &= bits.at(lane + kWarp, tile);
+        rows[row] &= bits.at(row, tile);
         __syncwarp();
       }
     });
   }
 };
 
-// Leaves in `rows` what of them the rest of the mask lets see too, by a warp, two rows a lane.
+// Leaves in half of `rows` what of them the rest of the mask lets see too, by a warp.
 __device__ void evaluate_rows(const Program& program, const Grid& grid, const TilePlace& place,
-                              const Slots& slots, std::uint64_t (&rows)[kTile]) {
-#pragma unroll 1
-  for (int row = lane_of_thread(); row < kTile; row += kWarp) {
-    const Point point = point_of(place, row, 0);
-    std::uint64_t bits = 0;
-    if (point.query < grid.q_len && rows[row] != 0) {
-      prepare_row(program, grid, point, slots);
-      bits = row_bits(program, grid, point, slots);
-    }
-    rows[row] &= bits;
+                              int half, const Slots& slots, std::uint64_t (&rows)[kTile]) {
+  const int row = half * kWarp + lane_of_thread();
+  const Point point = point_of(place, row, 0);
+  std::uint64_t bits = 0;
+  if (point.query < grid.q_len && rows[row] != 0) {
+    prepare_row(program, grid, point, slots);
+    bits = row_bits(program, grid, point, slots);
   }
-  __syncwarp();
+  rows[row] &= bits;
 }
 
 // The same from a bitmap.
@@ -210,12 +205,11 @@ __device__ void keep_tile(const Work& work, const TilePlace& place, std::int32_t
   }
 }
 
-// Classes of the tiles of the stretch that a warp has, one a lane: tile i belongs to warp i %
-// warps. Returns the lanes whose tiles are open.
-__device__ unsigned settle_tiles_of_warp(const Program& program, const Work& work,
-                                         const TileStretch& stretch, Range* ranges) {
-  const auto warp = static_cast<int>(threadIdx.x) / kWarp;
-  const int tile = warp + static_cast<int>(blockDim.x) / kWarp * lane_of_thread();
+// Classes of the tiles of the stretch that one of so many groups of threads has, one a lane: tile i
+// belongs to group i % groups. Returns the lanes whose tiles are open.
+__device__ unsigned settle_tiles_of(int group, int groups, const Program& program, const Work& work,
+                                    const TileStretch& stretch, Range* ranges) {
+  const int tile = group + groups * lane_of_thread();
   std::int32_t code = mask::kNoneSeen;
   if (tile < stretch.count) {
     code = settled_class(program, work.lists.grid, place_in(stretch, tile),
@@ -230,28 +224,26 @@ __device__ unsigned settle_tiles_of_warp(const Program& program, const Work& wor
 // Whether the block is the last that comes here, and so sees all that others have written.
 __device__ bool is_last_block(unsigned* arrived) {
   __shared__ bool is_last;
+  const unsigned others = gridDim.x * gridDim.y - 1;
   __syncthreads();
   if (threadIdx.x == 0) {
     __threadfence();
-    is_last = atomicInc(arrived, gridDim.x - 1) == gridDim.x - 1;
+    is_last = atomicInc(arrived, others) == others;
     __threadfence();
   }
   __syncthreads();
   return is_last;
 }
 
-// By one thread; returns the status.
-__device__ std::int32_t take_counts(const Work& work) {
-  LayoutCounts counts;
-  counts.part_tiles = atomicExch(&work.arrivals->part_tiles, 0);
-  counts.status = atomicExch(&work.arrivals->status, 0);
-  counts.status |= counts.part_tiles > work.bitmaps ? kPartTilesOverflow : 0;
+// By one thread, which leaves what blocks count in as it was.
+__device__ void leave_counts(const Work& work, const LayoutCounts& counts) {
+  work.arrivals->part_tiles = 0;
+  work.arrivals->status = 0;
   *work.lists.counts = counts;
   if (work.lists.report != nullptr && counts.status != 0) {
     work.lists.report->part_tiles = counts.part_tiles;
     work.lists.report->status = counts.status;
   }
-  return counts.status;
 }
 
 // The codes of all tiles into shared memory, four at a time: behind them there is room.
@@ -264,78 +256,83 @@ __device__ void read_codes(const Work& work, std::int32_t* codes) {
   }
 }
 
-struct QueryTileLengths {
-  std::int32_t own[kMostListedQueryTiles];
-  std::int32_t up_to[kMostListedQueryTiles];  // summed up
+// Where the entries of a query tile begin, and its place in the order, see order_query_tile.
+struct QueryTilePlace {
+  int first_entry = 0;
+  int in_order = 0;
+
+  // By a warp.
+  __device__ QueryTilePlace(const std::int32_t* lengths, int count, int r) {
+    const std::int32_t own = lengths[r];
+    for (int other = lane_of_thread(); other < count; other += kWarp) {
+      const std::int32_t length = lengths[other];
+      const bool is_before = other < r;
+      first_entry += is_before ? length : 0;
+      in_order += length > own || (length == own && is_before);
+    }
+    first_entry = sum_of_warp(first_entry);
+    in_order = sum_of_warp(in_order);
+  }
 };
 
-// As order_query_tile, of all of them: neighbouring lanes share one.
-__device__ void order_query_tiles(const QueryTiles& tiles, const QueryTileLengths& lengths) {
-  const auto count = static_cast<int>(tiles.count);
-  int sharers = kWarp;
-  while (sharers > 1 && sharers * count > static_cast<int>(blockDim.x)) {
-    sharers /= 2;
-  }
-  const auto thread = static_cast<int>(threadIdx.x);
-  const auto step = static_cast<int>(blockDim.x) / sharers;
-  for (int begin = 0; begin < count; begin += step) {
-    const int r = begin + thread / sharers;
-    const std::int32_t own = r < count ? lengths.own[r] : 0;
-    int place = 0;
-    for (int other = thread % sharers; other < count; other += sharers) {
-      const std::int32_t length = lengths.own[other];
-      place += length > own || (length == own && other < r);
-    }
-    for (int distance = sharers / 2; distance > 0; distance /= 2) {
-      place += __shfl_xor_sync(kFullWarp, place, distance);
-    }
-    if (r < count && thread % sharers == 0) {
-      tiles.lists.order[place] = r;
-    }
-  }
-}
-
-// By one block.
+// By one block, a warp a query tile. Each finds its place from all lengths.
 __device__ void list_query_tiles(const Work& work, const QueryTiles& tiles,
                                  const TileClasses& classes, bool is_empty) {
-  __shared__ QueryTileLengths lengths;
+  __shared__ std::int32_t lengths[kMostListedQueryTiles];
+  const AttentionTiles& lists = tiles.lists;
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int warps = static_cast<int>(blockDim.x) / kWarp;
   const auto count = static_cast<int>(tiles.count);
-  const auto tile_of = [&](int r) { return QueryTile(work.lists.grid, tiles.lists, r); };
   for (int r = warp; r < count; r += warps) {
-    const std::int32_t length = is_empty ? 0 : length_of(classes, tile_of(r));
-    lengths.own[r] = length;
-    lengths.up_to[r] = length;
+    lengths[r] = is_empty ? 0 : length_of(classes, QueryTile(work.lists.grid, lists, r));
   }
   __syncthreads();
-  sum_up(lengths.up_to, count);
-  __syncthreads();
-  for (int r = static_cast<int>(threadIdx.x); r <= count; r += static_cast<int>(blockDim.x)) {
-    tiles.lists.row_ptr[r] = r == 0 ? 0 : lengths.up_to[r - 1];
-  }
-  order_query_tiles(tiles, lengths);
-  for (int r = warp; r < count && !is_empty; r += warps) {
-    write_entries(work.lists, classes, tiles.lists, tile_of(r), lengths.up_to[r] - lengths.own[r]);
+  for (int r = warp; r < count; r += warps) {
+    const QueryTilePlace place(lengths, count, r);
+    if (lane_of_thread() == 0) {
+      lists.row_ptr[r] = place.first_entry;
+      lists.order[place.in_order] = r;
+      if (r == count - 1) {
+        lists.row_ptr[count] = place.first_entry + lengths[r];
+      }
+    }
+    if (lengths[r] != 0) {
+      write_entries(work.lists, classes, lists, QueryTile(work.lists.grid, lists, r),
+                    place.first_entry);
+    }
   }
   __syncthreads();
 }
 
 // What is left to the block that comes last.
 __device__ void finish(const Work& work, std::byte* memory) {
-  __shared__ std::int32_t status;
-  if (threadIdx.x == 0) {
-    status = take_counts(work);
-  }
-  if (!work.is_listed) {
-    return;
-  }
+  LayoutCounts counts;
+  counts.part_tiles = __ldcg(&work.arrivals->part_tiles);
+  counts.status = __ldcg(&work.arrivals->status);
   auto* codes = reinterpret_cast<std::int32_t*>(memory);
-  read_codes(work, codes);
+  if (work.is_listed) {
+    read_codes(work, codes);
+  }
   __syncthreads();
+  counts.status |= counts.part_tiles > work.bitmaps ? kPartTilesOverflow : 0;
+  if (threadIdx.x == 0) {
+    leave_counts(work, counts);
+  }
   const TileClasses classes = {.codes = codes, .strips = work.lists.classes.strips};
-  for (int size = 0; size < work.lists.tile_sizes; ++size) {
-    list_query_tiles(work, work.lists.query_tiles[size], classes, status != 0);
+  for (int size = 0; work.is_listed && size < work.lists.tile_sizes; ++size) {
+    list_query_tiles(work, work.lists.query_tiles[size], classes, counts.status != 0);
+  }
+}
+
+// Both warps of a pair have come here.
+__device__ void synchronise_pair(int pair) {
+  asm volatile("bar.sync %0, %1;" ::"r"(pair + 1), "n"(kHalves * kWarp) : "memory");
+}
+
+// Lengths and offsets are checked where a causal mask leaves nothing open.
+__device__ void check_inputs_once(const MaskView& mask, const Work& work) {
+  if (blockIdx.x == 0 && blockIdx.y == gridDim.y - 1) {
+    check_inputs(mask, work.lists.grid, &work.arrivals->status);
   }
 }
 
@@ -343,12 +340,12 @@ __global__ void __launch_bounds__(kMostThreads, 1)
     build_by_rows(const __grid_constant__ MaskView mask, const __grid_constant__ Work work) {
   extern __shared__ Range memory[];
   __shared__ ProgramStore store;
-  __shared__ std::uint64_t rows[kMostWarps][kTile];
+  __shared__ std::uint64_t rows[2][kMostPairs][kTile];
   const Program program = stored(mask, store);
   const Grid& grid = work.lists.grid;
   const TileStretch stretch = stretch_of_block(work);
-  auto* slot_memory = reinterpret_cast<std::int64_t*>(reinterpret_cast<std::byte*>(memory) +
-                                                      region_slot_bytes(mask, kMostTiles));
+  auto* slot_memory =
+      reinterpret_cast<std::int64_t*>(memory) + region_slot_words(mask, kHalves * kMostTiles);
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int warps = static_cast<int>(blockDim.x) / kWarp;
   const StagedInputs inputs = {
@@ -357,20 +354,26 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   inputs.clear();
   await_previous();
   __syncthreads();
-  if (blockIdx.x == 0) {
-    check_inputs(mask, grid, &work.arrivals->status);
-  }
+  check_inputs_once(mask, work);
   inputs.read(work, stretch);
   __syncthreads();
   const Slots slots = {slot_memory + warp * slot_words(mask, kWarp), lane_of_thread(), kWarp};
-  unsigned open = settle_tiles_of_warp(program, work, stretch, memory);
-  for (; open != 0; open &= open - 1) {
-    const int tile = warp + warps * (__ffs(static_cast<int>(open)) - 1);
+  const int pair = warp / kHalves;
+  const int half = warp % kHalves;
+  const int pairs = warps / kHalves;
+  Range* ranges = memory + half * region_slot_count(mask, kMostTiles);
+  unsigned open = settle_tiles_of(pair, pairs, program, work, stretch, ranges);
+  // Both warps know what is open; they take turns to keep a tile, and two buffers.
+  for (int turn = 0; open != 0; open &= open - 1, turn ^= 1) {
+    const int tile = pair + pairs * (__ffs(static_cast<int>(open)) - 1);
     const TilePlace place = place_in(stretch, tile);
-    inputs.write_rows(grid, stretch, tile, rows[warp]);
-    evaluate_rows(program, grid, place, slots, rows[warp]);
-    keep_tile(work, place, stretch.first_tile + tile, rows[warp]);
-    __syncwarp();
+    std::uint64_t(&own)[kTile] = rows[turn][pair];
+    inputs.write_rows(grid, stretch, tile, half, own);
+    evaluate_rows(program, grid, place, half, slots, own);
+    synchronise_pair(pair);
+    if (half == turn) {
+      keep_tile(work, place, stretch.first_tile + tile, own);
+    }
   }
   if (is_last_block(&work.arrivals->blocks)) {
     finish(work, reinterpret_cast<std::byte*>(memory));
@@ -388,8 +391,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   const Program program = stored(mask, store);
   const Grid& grid = work.lists.grid;
   const TileStretch stretch = stretch_of_block(work);
-  auto* slot_memory = reinterpret_cast<std::int64_t*>(reinterpret_cast<std::byte*>(memory) +
-                                                      region_slot_bytes(mask, kMostTiles));
+  auto* slot_memory = reinterpret_cast<std::int64_t*>(memory) + region_slot_words(mask, kMostTiles);
   const auto threads = static_cast<int>(blockDim.x);
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int warps = threads / kWarp;
@@ -399,13 +401,11 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   inputs.clear();
   await_previous();
   __syncthreads();
-  if (blockIdx.x == 0) {
-    check_inputs(mask, grid, &work.arrivals->status);
-  }
+  check_inputs_once(mask, work);
   inputs.read(work, stretch);
   __syncthreads();
   const Slots slots = {slot_memory, static_cast<int>(threadIdx.x), threads};
-  const unsigned open = settle_tiles_of_warp(program, work, stretch, memory);
+  const unsigned open = settle_tiles_of(warp, warps, program, work, stretch, memory);
   if (lane_of_thread() == 0) {
     open_of_warp[warp] = open;
   }
@@ -417,7 +417,9 @@ __global__ void __launch_bounds__(kMostThreads, 1)
     const TilePlace place = place_in(stretch, tile);
     evaluate_tile(program, grid, place, bitmap, slots);
     if (warp == 0) {
-      inputs.write_rows(grid, stretch, tile, rows);
+      for (int half = 0; half < kHalves; ++half) {
+        inputs.write_rows(grid, stretch, tile, half, rows);
+      }
       mask_rows(bitmap, rows);
       keep_tile(work, place, stretch.first_tile + tile, rows);
     }
@@ -439,14 +441,16 @@ BlockShape block_shape(const MaskView& mask, const Work& work, std::size_t most_
   const auto columns = std::count_if(mask.inputs, mask.inputs + mask.input_count, is_columns);
   const auto bytes_of = [&](unsigned threads) {
     const auto count = static_cast<int>(threads);
-    const std::int64_t words =
-        mask.goes_by_rows ? count / kWarp * slot_words(mask, kWarp) : slot_words(mask, count);
-    return region_slot_bytes(mask, kMostTiles) + sizeof(Word) * static_cast<std::size_t>(words) +
+    const std::int64_t words = mask.goes_by_rows
+                                   ? region_slot_words(mask, kHalves * kMostTiles) +
+                                         count / kWarp * slot_words(mask, kWarp)
+                                   : region_slot_words(mask, kMostTiles) + slot_words(mask, count);
+    return sizeof(Word) * static_cast<std::size_t>(words) +
            static_cast<std::size_t>(columns) *
                ColumnBits::bytes_of(ColumnBits::row_words_of(work.stretch_tiles));
   };
   BlockShape shape;
-  while (shape.threads > kWarp && bytes_of(shape.threads) > most_bytes) {
+  while (shape.threads > kHalves * kWarp && bytes_of(shape.threads) > most_bytes) {
     shape.threads /= 2;
   }
   shape.shared_bytes = bytes_of(shape.threads);
@@ -483,19 +487,22 @@ void build_at_once(const MaskView& mask, const Layout& layout, const TileClasses
   work.arrivals = arrivals;
   work.is_listed = is_listed_at_once(work.lists);
   const Grid& grid = layout.grid;
-  // A tile a warp, where that gives no multiprocessor two blocks.
+  // Short ones, down to a tile a pair, where that gives no multiprocessor two blocks.
   const auto stretches = [&](int tiles) { return (grid.tile_cols + tiles - 1) / tiles; };
-  const bool is_small =
-      grid.row_count() * stretches(kMostWarps) <= device_attribute(cudaDevAttrMultiProcessorCount);
-  work.stretch_tiles = is_small ? kMostWarps : kMostTiles;
-  work.stretches = static_cast<int>(stretches(work.stretch_tiles));
+  const int multiprocessors = device_attribute(cudaDevAttrMultiProcessorCount);
+  work.stretch_tiles = kMostTiles;
+  while (work.stretch_tiles > kMostPairs &&
+         grid.row_count() * stretches(work.stretch_tiles / 2) <= multiprocessors) {
+    work.stretch_tiles /= 2;
+  }
   const auto most_bytes =
       static_cast<std::size_t>(device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin));
   const BlockShape shape = block_shape(mask, work, most_bytes - kStaticBytes);
   auto* const kernel = mask.goes_by_rows ? build_by_rows : build_by_pairs;
   cuda::allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
   launches.add(kernel,
-               {.grid = static_cast<unsigned>(grid.row_count() * work.stretches),
+               {.grid = dim3(static_cast<unsigned>(grid.row_count()),
+                             static_cast<unsigned>(stretches(work.stretch_tiles))),
                 .block = shape.threads,
                 .dynamic_shared_bytes = shape.shared_bytes},
                mask, work);

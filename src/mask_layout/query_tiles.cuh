@@ -19,9 +19,10 @@ struct QueryTile {
     const auto q_tiles = static_cast<int>(lists.q_tiles);
     const auto tile_q = static_cast<int>(lists.tile_q);
     const auto rows = static_cast<int>(grid.tile_rows);
-    const int plane = static_cast<int>(r) / q_tiles;
-    const int first_query = static_cast<int>(r) % q_tiles * tile_q;
-    const int tile_row = first_query / kTileQueries;
+    const auto number = static_cast<int>(r);
+    const int plane = number < q_tiles ? 0 : number / q_tiles;
+    const int first_query = (number - plane * q_tiles) * tile_q;
+    const int tile_row = static_cast<int>(static_cast<unsigned>(first_query) / kTileQueries);
     cols = static_cast<int>(grid.tile_cols);
     first_tile = (plane * rows + tile_row) * cols;
     tile_rows = std::min(static_cast<int>(lists.parts()), rows - tile_row);
@@ -51,16 +52,16 @@ __device__ inline PartCodes codes_of(const TileClasses& classes, const QueryTile
   PartCodes codes;
 #pragma unroll
   for (int s = 0; s < kMostParts; ++s) {
-    const int at = tile.first_tile + s * tile.cols + col;
-    std::int32_t code = mask::kNoneSeen;
+    codes.values[s] = mask::kNoneSeen;
     if (s < tile.tile_rows && col < tile.cols) {
-      code = classes.codes[at];
-      if (code >= 0 && tile.strips != 0) {
+      const int at = tile.first_tile + s * tile.cols + col;
+      std::int32_t code = classes.codes[at];
+      if (tile.strips != 0 && code >= 0) {
         code = code_of_strips(code, classes.strips[at], tile.strips);
       }
+      codes.values[s] = code;
+      codes.is_active = codes.is_active || code != mask::kNoneSeen;
     }
-    codes.values[s] = code;
-    codes.is_active = codes.is_active || code != mask::kNoneSeen;
   }
   return codes;
 }

@@ -51,8 +51,11 @@ struct RegionSlots {
     return ranges[place * regions + region];
   }
 };
-constexpr std::size_t region_slot_bytes(const MaskView& mask, int regions) {
-  return sizeof(Range) * static_cast<std::size_t>(regions * (mask.slots + mask.row_slots));
+constexpr int region_slot_count(const MaskView& mask, int regions) {
+  return regions * (mask.slots + mask.row_slots);
+}
+constexpr std::int64_t region_slot_words(const MaskView& mask, int regions) {
+  return region_slot_count(mask, regions) * static_cast<std::int64_t>(sizeof(Range) / sizeof(Word));
 }
 
 // The program of an expression.

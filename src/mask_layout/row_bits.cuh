@@ -177,14 +177,16 @@ __device__ inline std::uint64_t kept_of_aligned(std::uint64_t start, std::uint32
   const std::uint64_t top = sum >> 30;
   const std::uint32_t high = high_half(sum) ^ high_half(top);
   const std::uint64_t high_product = std::uint64_t{high * low_half(expr::kMixFirstFactor)} << 32;
+  constexpr std::uint32_t kKeys =
+      8;  // at once: more are more code than a multiprocessor keeps near
   std::uint64_t bits = 0;
 #pragma unroll 1
-  for (std::uint32_t half = 0; half < 64; half += 32) {
+  for (std::uint32_t begin = 0; begin < 64; begin += kKeys) {
     std::uint32_t own = 0;
 #pragma unroll
-    for (std::uint32_t key = 0; key < 32; ++key) {
+    for (std::uint32_t key = 0; key < kKeys; ++key) {
       const std::uint32_t first =
-          ((low_half(start) ^ half ^ key) + low_half(expr::kMixStep)) ^ low_half(top);
+          ((low_half(start) ^ begin ^ key) + low_half(expr::kMixStep)) ^ low_half(top);
       const std::uint64_t product =
           std::uint64_t{first} * low_half(expr::kMixFirstFactor) + high_product;
       std::uint32_t x_low = low_half(product);
@@ -198,7 +200,7 @@ __device__ inline std::uint64_t kept_of_aligned(std::uint64_t start, std::uint32
         own |= 1U << key;
       }
     }
-    bits |= std::uint64_t{own} << half;
+    bits |= std::uint64_t{own} << begin;
   }
   return bits;
 }

@@ -57,7 +57,8 @@ unsigned blocks_of(const Grid& grid) {
 
 void settle_tiles(const MaskView& mask, const Layout& layout, std::int32_t* classes,
                   const BitmapPool& pool, cuda::Launches& launches) {
-  const std::size_t shared_bytes = region_slot_bytes(mask, kThreads);
+  const std::size_t shared_bytes =
+      sizeof(Range) * static_cast<std::size_t>(region_slot_count(mask, kThreads));
   cuda::allow_all_shared_memory(reinterpret_cast<const void*>(settle));
   launches.add(
       settle,

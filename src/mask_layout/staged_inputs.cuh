@@ -90,17 +90,18 @@ __device__ inline unsigned nonzero_bytes(uint4 bytes) {
   return nonzero_bytes(word(bytes.x, bytes.y)) | nonzero_bytes(word(bytes.z, bytes.w)) << 8;
 }
 
-// Leaves in `rows` what of them a tile of bytes lets see too, by a warp: four lanes share a row.
+// Leaves in 32 rows from `first_row` on what of them a tile of bytes lets see too, by a warp: four
+// lanes share a row.
 __device__ inline void mask_by_bytes(const Part& input, const Grid& grid, const TilePlace& place,
-                                     int lane, std::uint64_t (&rows)[kTile]) {
+                                     int first_row, int lane, std::uint64_t (&rows)[kTile]) {
   constexpr int kPieceKeys = 16;
-  constexpr int kRounds = 8;
+  constexpr int kRounds = 4;
   const bool is_aligned = input.columns % kPieceKeys == 0 &&
                           reinterpret_cast<std::uintptr_t>(input.data) % kPieceKeys == 0;
-  const Point first = point_of(place, lane / 4, lane % 4 * kPieceKeys);
-  auto* quarters = reinterpret_cast<std::uint16_t*>(rows) + lane;
+  const Point first = point_of(place, first_row + lane / 4, lane % 4 * kPieceKeys);
+  auto* quarters = reinterpret_cast<std::uint16_t*>(rows + first_row) + lane;
   const auto keep = [&](int i, unsigned bits) {
-    quarters[kTile / kRounds * 4 * i] &= static_cast<std::uint16_t>(bits);
+    quarters[32 * i] &= static_cast<std::uint16_t>(bits);
   };
   if (is_aligned) {
     const auto* bytes = static_cast<const std::uint8_t*>(input.data) +

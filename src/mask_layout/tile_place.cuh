@@ -15,16 +15,18 @@ struct TilePlace {
   std::int64_t key;
 
   // In 32 bits, which tiles are counted in: division of 64 takes far longer.
-  __device__ TilePlace(const Grid& grid, std::int32_t tile) {
-    const auto tile_cols = static_cast<std::int32_t>(grid.tile_cols);
-    const auto tile_rows = static_cast<std::int32_t>(grid.tile_rows);
+  __device__ TilePlace(const Grid& grid, std::int32_t tile)
+      : TilePlace(grid, tile / static_cast<std::int32_t>(grid.tile_cols),
+                  tile % static_cast<std::int32_t>(grid.tile_cols)) {}
+
+  __device__ TilePlace(const Grid& grid, std::int32_t row, std::int32_t col) {
+    const auto rows = static_cast<std::int32_t>(grid.tile_rows);
     const auto heads = static_cast<std::int32_t>(grid.mask_heads);
-    const std::int32_t row = tile / tile_cols;
-    const std::int32_t plane = row / tile_rows;
-    batch = plane / heads;
-    head = plane % heads;
-    query = row % tile_rows * mask::kTile;
-    key = tile % tile_cols * mask::kTile;
+    const std::int32_t plane = row < rows ? 0 : row / rows;
+    batch = heads == 1 ? plane : plane / heads;
+    head = heads == 1 ? 0 : plane % heads;
+    query = (row - plane * rows) * mask::kTile;
+    key = col * mask::kTile;
   }
 };
 
