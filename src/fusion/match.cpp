@@ -23,12 +23,22 @@ bool is_commutative(OpKind kind) {
   return std::find(kKinds.begin(), kKinds.end(), kind) != kKinds.end();
 }
 
+constexpr std::string_view kSequence = "seq";
+
+bool is_rotary(OpKind kind) {
+  return kind == OpKind::Rotary || kind == OpKind::RotaryHeads;
+}
+
 // As patterns see attributes: numbers, with truth as 0 and 1. Of a rotary style they ask whether it
-// is interleaved; axes count from the innermost, -1, since ports join those in front.
+// is interleaved, and of rotary_heads how many rows of x are a sequence, since ports join its
+// leading axes; axes count from the innermost, -1, for the same reason.
 std::optional<double> attribute_value(const Ir& ir, const graph::Operator& op,
                                       const std::string& name) {
-  if (op.kind == OpKind::Rotary && name == "interleaved") {
+  if (is_rotary(op.kind) && name == "interleaved") {
     return graph::attribute<std::string>(op, "style") == graph::name(RotaryStyle::Interleaved);
+  }
+  if (op.kind == OpKind::RotaryHeads && name == kSequence) {
+    return static_cast<double>(graph::value_at(ir, op.inputs[0]).shape[-2].value());
   }
   const auto found = op.attributes.find(name);
   if (found == op.attributes.end()) {
@@ -53,8 +63,11 @@ std::optional<double> attribute_value(const Ir& ir, const graph::Operator& op,
 std::vector<std::string> pattern_attributes(OpKind kind) {
   std::vector<std::string> names;
   for (const graph::AttributeInfo& attribute : graph::op_info(kind).attributes) {
-    names.emplace_back(kind == OpKind::Rotary && attribute.name == "style" ? "interleaved"
-                                                                           : attribute.name);
+    names.emplace_back(is_rotary(kind) && attribute.name == "style" ? "interleaved"
+                                                                    : attribute.name);
+  }
+  if (kind == OpKind::RotaryHeads) {
+    names.emplace_back(kSequence);
   }
   return names;
 }

@@ -36,8 +36,8 @@ struct Match {
   std::map<std::string, std::string> alternatives;  // operators that stand in the place of others
 };
 
-// What patterns may ask of an operator: its attributes, and of rotary whether it is "interleaved"
-// for its style.
+// What patterns may ask of an operator: its attributes, of rotary and rotary_heads whether it is
+// "interleaved" for its style, and of the latter the rows of a sequence as "seq".
 std::vector<std::string> pattern_attributes(graph::OpKind kind);
 
 // Whether the port is the second factor of a product that lies as [n, k] in the graph and is [k, n]

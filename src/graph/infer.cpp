@@ -232,6 +232,8 @@ std::vector<TensorType> infer_by_kind(const Inference& inference) {
       return infer_embedding(inference);
     case Rotary:
       return infer_rotary(inference);
+    case RotaryHeads:
+      return infer_rotary_heads(inference);
     case Patches:
       return infer_patches(inference);
     case Concat:

@@ -36,6 +36,7 @@ std::vector<TensorType> infer_embedding(const Inference& inference) {
 
 namespace {
 
+// The axis of x before the last counts positions; what is left of it begins with the batch.
 void check_rotary_positions(const Inference& inference) {
   const auto position = attribute<std::int64_t>(inference.op(), "position");
   if (position < 0 || position > std::numeric_limits<std::int32_t>::max()) {
@@ -50,22 +51,18 @@ void check_rotary_positions(const Inference& inference) {
   inference.take_dtype(1, DType::Int32);
   const Shape& x = inference.shape(0);
   const Shape& positions = inference.shape(1);
-  const bool fits = (positions.rank() == 1 || (positions.rank() == 2 && positions[0] == x[0])) &&
-                    positions[-1] == x[2];
+  const Dim batch = x.rank() > 2 ? x[0] : Dim(1);
+  const bool fits = (positions.rank() == 1 || (positions.rank() == 2 && positions[0] == batch)) &&
+                    positions[-1] == x[-2];
   if (!fits) {
-    inference.fail("{} is neither [{}] nor [{}, {}], as {} asks", inference.text(1), x[2].text(),
-                   x[0].text(), x[2].text(), inference.text(0));
+    inference.fail("{} is neither [{}] nor [{}, {}], as {} asks", inference.text(1), x[-2].text(),
+                   batch.text(), x[-2].text(), inference.text(0));
   }
 }
 
-}  // namespace
-
-std::vector<TensorType> infer_rotary(const Inference& inference) {
-  inference.take_floating(0);
-  inference.take_axes(0, 4, "[batch, heads, seq, head_dim]");
-  const Dim& head_dim = inference.shape(0)[3];
+void check_turns(const Inference& inference, std::int64_t head_dim) {
   const auto rotary_dim = attribute<std::int64_t>(inference.op(), "rotary_dim");
-  if (rotary_dim < 2 || rotary_dim % 2 != 0 || rotary_dim > head_dim.min()) {
+  if (rotary_dim < 2 || rotary_dim % 2 != 0 || rotary_dim > head_dim) {
     inference.fail("rotary_dim {} is not an even number from 2 to the head_dim of {}", rotary_dim,
                    inference.text(0));
   }
@@ -78,6 +75,30 @@ std::vector<TensorType> infer_rotary(const Inference& inference) {
     inference.fail("style \"{}\" is neither half nor interleaved", style.substr(0, 40));
   }
   check_rotary_positions(inference);
+}
+
+}  // namespace
+
+std::vector<TensorType> infer_rotary(const Inference& inference) {
+  inference.take_floating(0);
+  inference.take_axes(0, 4, "[batch, heads, seq, head_dim]");
+  check_turns(inference, inference.shape(0)[3].min());
+  return {inference.like(0)};
+}
+
+std::vector<TensorType> infer_rotary_heads(const Inference& inference) {
+  inference.take_floating(0);
+  const Shape& x = inference.shape(0);
+  if (x.rank() != 2 && x.rank() != 3) {
+    inference.fail("{} is neither [seq, channels] nor [batch, seq, channels]", inference.text(0));
+  }
+  const auto head_dim = attribute<std::int64_t>(inference.op(), "head_dim");
+  const auto heads = attribute<std::int64_t>(inference.op(), "heads");
+  if (head_dim < 1 || heads < 0 || heads > x[-1].min() / head_dim) {
+    inference.fail("{} heads of {} channels are not part of {}", heads, head_dim,
+                   inference.text(0));
+  }
+  check_turns(inference, head_dim);
   return {inference.like(0)};
 }
 

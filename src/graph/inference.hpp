@@ -64,6 +64,7 @@ std::vector<TensorType> infer_mask(const Inference& inference);
 std::vector<TensorType> infer_reduction(const Inference& inference);
 std::vector<TensorType> infer_embedding(const Inference& inference);
 std::vector<TensorType> infer_rotary(const Inference& inference);
+std::vector<TensorType> infer_rotary_heads(const Inference& inference);
 std::vector<TensorType> infer_patches(const Inference& inference);
 std::vector<TensorType> infer_concat(const Inference& inference);
 std::vector<TensorType> infer_reshape(const Inference& inference);

@@ -52,6 +52,7 @@ enum class OpKind : std::uint8_t {
   ReduceMax,
   Embedding,
   Rotary,
+  RotaryHeads,  // rotary of heads that lie side by side: made by rewrites of it
   Patches,
   Concat,
   // views

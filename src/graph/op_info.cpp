@@ -161,6 +161,16 @@ void add_gathers(std::vector<OpInfo>& table) {
       "x [batch, heads, seq, head_dim] with pair i of its leading rotary_dim channels turned by "
       "p * theta^(-2 i / rotary_dim), where p is positions [seq] or [batch, seq], else position + "
       "row; style half pairs (i, i + rotary_dim / 2), interleaved (2 i, 2 i + 1)"));
+  table.push_back(with_inputs(
+      OpKind::RotaryHeads, "rotary_heads", {{"x"}, {"positions", true}},
+      {{"theta", Float},
+       {"style", String},
+       {"rotary_dim", Int},
+       {"position", Int},
+       {"head_dim", Int},
+       {"heads", Int}},
+      "x [seq, channels] or [batch, seq, channels] whose first channels are `heads` heads of "
+      "head_dim each, with each of these as rotary makes it"));
   table.push_back(unary(OpKind::Patches, "patches", {{"size", Int}},
                         "images [batch, channels, height, width] as rows of patches [batch, height "
                         "/ size * (width / size), channels * size * size], a row in the order "

@@ -63,6 +63,8 @@ std::vector<Array> run_operator(const Call& call) {
       return {embedding(call)};
     case Rotary:
       return {rotary(call)};
+    case RotaryHeads:
+      return {rotary_heads(call)};
     case Patches:
       return {patches(call)};
     case Concat:

@@ -5,5 +5,6 @@
 namespace stof::reference {
 
 Array rotary(const Call& call);
+Array rotary_heads(const Call& call);
 
 }  // namespace stof::reference

@@ -293,7 +293,7 @@ class Builder {
           break;
       }
     }
-    if (op.kind == OpKind::Rotary) {
+    if (op.kind == OpKind::Rotary || op.kind == OpKind::RotaryHeads) {
       const bool is_interleaved = said(step, "interleaved").value_or(0) != 0;
       op.attributes["style"] =
           std::string(graph::name(is_interleaved ? RotaryStyle::Interleaved : RotaryStyle::Half));
