@@ -22,7 +22,7 @@ struct WgmmaProduct {
   double exchange_element_ns = 0.054;
 };
 
-// gemm_tma, gemm_moments, gated_sm90, gemm_norm, gemm_sum_norm: a step is 64 of k.
+// gemm_tma, gemm_moments, gemm_rotary, gated_sm90, gemm_norm, gemm_sum_norm: a step is 64 of k.
 struct RingProduct {
   double tensor_share = 0.96;      // of tensor_tflops
   double l2_share = 1.3;           // of l2_gbps
@@ -33,6 +33,21 @@ struct RingProduct {
   double exchange_ns = 258;        // the blocks of a cluster tell each other statistics of rows
   double norm_element_ns = 0.049;  // an element that is normalised
   double moments_ns = 0.3;         // a step of one row of a tile, to the moments of x
+  double column_ns = 2.7;          // a step of a column of w that no other block reads
+  double void_row_ns = 3;          // a step of one row that x does not have
+  double turn_ns = 0.03;  // an element of a row some of whose heads are turned; not measured
+};
+
+// gemm_few_rows, few_rows_rotary: a step is 64 of k.
+struct FewRowsProduct {
+  double tensor_share = 0.93;  // of tensor_tflops
+  double l2_share = 1.08;      // of l2_gbps
+  double copy_ns = 1000;       // from asking for a step until it is there
+  double column_ns = 3.28;     // a step of a column of w, which an SM gets no faster from memory
+  double block_ns = 520;       // start and end of a block
+  double element_ns = 0.08;    // an element of its tile
+  double exchange_ns = 500;    // the parts of a split k meet in shared memory
+  double turn_ns = 0.1;        // an element of a row some of whose heads are turned; not measured
 };
 
 // gemm_sm80, gated_sm80: a step is 64 of k.
@@ -147,6 +162,7 @@ struct Coefficients {
   double transcendental_ns = 0.0369;  // of one element in an epilogue: gelu, silu, exp, …
   WgmmaProduct wgmma_product;
   RingProduct ring_product;
+  FewRowsProduct few_rows_product;
   MmaProduct mma_product;
   ChainedProducts chained_products;
   VectorProduct vector_product;

@@ -42,6 +42,15 @@ bool takes_moments(std::string_view name) {
   return name == "gemm_moments";
 }
 
+// Whether its pattern ends with heads that are turned.
+bool turns_heads(std::string_view name) {
+  return name == "gemm_rotary" || name == "few_rows_rotary";
+}
+
+bool is_for_few_rows(std::string_view name) {
+  return name == "gemm_few_rows" || name == "few_rows_rotary";
+}
+
 // What the blocks of one SM make in the end.
 double epilogue_us(const Sm& sm, const Problem& problem, double elements) {
   return sm.us(elements * sm.coefficients.transcendental_ns * problem.epilogue.transcendentals) +
@@ -108,12 +117,56 @@ Prediction ring_product(const Sm& sm, const Problem& problem, const KernelConfig
   if (takes_moments(problem.contract->name)) {
     time.core_us += sm.us(tiles * steps * static_cast<double>(tile_m) * c.moments_ns);
   }
+  if (turns_heads(problem.contract->name)) {
+    time.core_us += sm.us(area * c.turn_ns);
+  }
   time.tensor_us =
       sm.tensor_us(steps * area * static_cast<double>(weights) * kFlopsPerStep, c.tensor_share);
   const auto rows = static_cast<double>(queue * (tile_m + weights * tile_n));
   time.l2_us = sm.l2_us(steps * rows * kBytesPerStep, c.l2_share);
-  time.wait_us = time.blocks_us + time.core_us +
-                 sm.us(steps * tiles * c.copy_ns / static_cast<double>(config.at("stages")));
+  const auto void_rows = static_cast<double>(std::max<std::int64_t>(0, tile_m - product.m));
+  const auto new_columns = static_cast<double>(product.m > tile_m ? 0 : weights * tile_n);
+  const double step_ns =
+      std::max(c.copy_ns / static_cast<double>(config.at("stages")), new_columns * c.column_ns);
+  time.wait_us =
+      time.blocks_us + time.core_us + sm.us(steps * tiles * (step_ns + void_rows * c.void_row_ns));
+  return time;
+}
+
+// Each SM works on as many blocks at once as there is room for: where the next kernel's first
+// blocks come before the last of this one, some SMs have all of them, others less.
+Prediction few_rows_product(const Sm& sm, const Problem& problem, const KernelConfig& config) {
+  const FewRowsProduct& c = sm.coefficients.few_rows_product;
+  const Product product(problem);
+  const std::int64_t tile_m = config.at("tile_m");
+  const std::int64_t tile_n = config.at("tile_n");
+  const std::int64_t stages = config.at("stages");
+  const std::int64_t split = config.at("split_k");
+  const BlockResources block = {.threads = 2 * tile_n + 32,
+                                .shared_bytes = stages * ((tile_m + tile_n) * 128 + 16) + 16,
+                                .registers = tile_m / 2 + 64};
+  const std::int64_t at_once = blocks_per_sm(sm.device, block);
+  const std::int64_t lanes =
+      std::max<std::int64_t>(1, sm.device.sm_count - kSplitLanes * (split - 1));
+  const std::int64_t blocks = product.batch * ceil_div(product.n, tile_n) * split;
+  const std::int64_t rounds = ceil_div(blocks, lanes * at_once);
+  const auto queue = static_cast<double>(rounds * at_once);
+  const auto steps = static_cast<double>(ceil_div(ceil_div(product.k, kStep), split));
+  const double area = queue * static_cast<double>(tile_m * tile_n);
+  Prediction time;
+  time.blocks_us = sm.us(static_cast<double>(rounds) * c.block_ns + area * c.element_ns +
+                         (split > 1 ? c.exchange_ns : 0));
+  time.core_us = epilogue_us(sm, problem, area);
+  if (turns_heads(problem.contract->name)) {
+    time.core_us += sm.us(area * c.turn_ns);
+  }
+  time.tensor_us = sm.tensor_us(steps * area * kFlopsPerStep, c.tensor_share);
+  const auto rows = static_cast<double>(std::min(tile_m, product.m) + tile_n);
+  time.l2_us = sm.l2_us(steps * queue * rows * kBytesPerStep, c.l2_share);
+  time.wait_us =
+      time.blocks_us + time.core_us +
+      sm.us(steps * std::max(static_cast<double>(rounds) * c.copy_ns / static_cast<double>(stages),
+                             queue * static_cast<double>(tile_n) * c.column_ns));
   return time;
 }
 
@@ -232,10 +285,21 @@ constexpr std::array<std::array<std::int64_t, 3>, 6> kRingSettings = {{
     {192, 128, 4},
     {192, 192, 4},
 }};
-// Of gemm_moments alone, ahead of those of gemm_tma.
-constexpr std::array<std::array<std::int64_t, 3>, 2> kFewRowsSettings = {{
+// Of gemm_moments and gemm_rotary alone, ahead of those of gemm_tma.
+constexpr std::array<std::array<std::int64_t, 3>, 2> kLowRingSettings = {{
     {64, 64, 8},
     {64, 128, 8},
+}};
+
+// Columns and stages: with one to three blocks of an SM for 16 rows, fewer for more of them.
+constexpr std::array<std::array<std::int64_t, 2>, 7> kFewRowsSettings = {{
+    {64, 6},
+    {64, 8},
+    {64, 12},
+    {64, 3},
+    {128, 4},
+    {128, 6},
+    {128, 10},
 }};
 constexpr std::array<std::array<std::int64_t, 3>, 3> kGatedRingSettings = {{
     {128, 64, 6},
@@ -261,6 +325,22 @@ constexpr std::array<std::array<std::int64_t, 3>, 8> kNormSettings = {{
     {128, 192, 4},
     {128, 256, 3},
 }};
+
+// The least height of a tile that has all rows.
+std::vector<KernelConfig> few_rows_settings(std::int64_t rows) {
+  std::int64_t tile_m = 16;
+  while (tile_m < rows && tile_m < 128) {
+    tile_m *= 2;
+  }
+  std::vector<KernelConfig> settings;
+  for (const auto& [tile_n, stages] : kFewRowsSettings) {
+    for (const std::int64_t split : {1, 2, 4, 8}) {
+      settings.push_back(
+          {{"tile_m", tile_m}, {"tile_n", tile_n}, {"stages", stages}, {"split_k", split}});
+    }
+  }
+  return settings;
+}
 
 bool is_normed(std::string_view name) {
   return name == "gemm_norm" || name == "gemm_sum_norm";
@@ -300,7 +380,11 @@ std::optional<Prediction> predict_product(const Sm& sm, const Problem& problem,
     return wgmma_product(sm, problem, config);
   }
   const std::int64_t weights = is_gated(name) ? 2 : 1;
-  if ((name == "gemm_tma" || name == "gated_sm90" || takes_moments(name)) &&
+  if (is_for_few_rows(name) && has(config, {"tile_m", "tile_n", "stages", "split_k"})) {
+    return few_rows_product(sm, problem, config);
+  }
+  if ((name == "gemm_tma" || name == "gemm_rotary" || name == "gated_sm90" ||
+       takes_moments(name)) &&
       has(config, {"tile_m", "tile_n", "stages"})) {
     return ring_product(sm, problem, config, weights, false);
   }
@@ -334,9 +418,11 @@ std::vector<KernelConfig> product_settings(const Sm& sm, const Problem& problem)
     for (const auto& numbers : kMmaSettings) {
       settings.push_back(mma_setting(numbers));
     }
-  } else if (name == "gemm_tma" || takes_moments(name)) {
-    if (takes_moments(name)) {
-      for (const auto& numbers : kFewRowsSettings) {
+  } else if (is_for_few_rows(name)) {
+    settings = few_rows_settings(Product(problem).m);
+  } else if (name == "gemm_tma" || name == "gemm_rotary" || takes_moments(name)) {
+    if (name != "gemm_tma") {
+      for (const auto& numbers : kLowRingSettings) {
         settings.push_back(ring_setting(numbers));
       }
     }

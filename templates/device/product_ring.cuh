@@ -10,19 +10,26 @@
 
 namespace stof {
 
-// The shared memory of a block. Each consumer warp has `Panels` of its own, 16 rows of 64 columns
-// of y: the next tiles arrive, and it goes on, while TMA stores what it left there.
+// Panels of 16 rows of 64 columns of y, `Panels` for each warp.
+template <int Warps, int Panels>
+struct StorePanels {
+  unsigned char bytes[Warps][Panels][2048];
+};
+template <int Warps>
+struct StorePanels<Warps, 0> {};
+
+// The shared memory of a block. Each consumer warp has panels of its own: the next tiles arrive,
+// and it goes on, while TMA stores what it left there.
 template <int TileM, int TileN, int Stages, int Panels>
 struct ProductRing {
   static constexpr int kRowBytes = 128;  // 64 elements
-  static constexpr int kPanelBytes = 16 * kRowBytes;
   static constexpr int kBytesX = TileM * kRowBytes;
   static constexpr int kStageBytes = (TileM + TileN) * kRowBytes;
   static constexpr int kWarps = TileM / 16;
   using Place = RingPlace<Stages>;
 
   unsigned char stages[Stages][kStageBytes];
-  unsigned char panels[kWarps][Panels][kPanelBytes];
+  StorePanels<kWarps, Panels> panels;
   unsigned long long full[Stages], free[Stages];
 
   // By one thread, before a barrier of the block.
@@ -117,7 +124,7 @@ struct ProductRing {
   __device__ __forceinline__ void store(const TensorMap& y, const float (&values)[32], int panel,
                                         Origin origin) {
     const int lane = int(threadIdx.x) % 32;
-    const unsigned rows = shared_address(panels[threadIdx.x / 32][panel % Panels]);
+    const unsigned rows = shared_address(panels.bytes[threadIdx.x / 32][panel % Panels]);
     if (lane == 0 && panel > 0) {
       wait_for_reads_of_stores<Panels - 1>();
     } else if (lane == 0) {

@@ -60,6 +60,26 @@ __device__ __forceinline__ void load_tile(unsigned shared, const TensorMap& map,
       : "memory");
 }
 
+// Of what is read once: the L2 cache lets go of it first.
+__device__ __forceinline__ void load_tile_once(unsigned shared, const TensorMap& map,
+                                               unsigned barrier, MatrixOrigin origin) {
+  asm volatile(
+      "{ .reg .b64 policy; createpolicy.fractional.L2::evict_first.b64 policy, 1.0;\n"
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".L2::cache_hint [%0], [%1, {%3, %4, %5}], [%2], policy; }" ::"r"(shared),
+      "l"(&map), "r"(barrier), "r"(origin.column), "r"(origin.row), "r"(origin.batch)
+      : "memory");
+}
+__device__ __forceinline__ void load_tile_once(unsigned shared, const TensorMap& map,
+                                               unsigned barrier, RowOrigin origin) {
+  asm volatile(
+      "{ .reg .b64 policy; createpolicy.fractional.L2::evict_first.b64 policy, 1.0;\n"
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".L2::cache_hint [%0], [%1, {%3, %4}], [%2], policy; }" ::"r"(shared),
+      "l"(&map), "r"(barrier), "r"(origin.column), "r"(origin.row)
+      : "memory");
+}
+
 // Bytes and both addresses are multiples of 16.
 __device__ __forceinline__ void load_bytes(unsigned shared, const void* global, unsigned bytes,
                                            unsigned barrier) {
