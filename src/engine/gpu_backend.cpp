@@ -19,6 +19,7 @@
 #include "cuda/read_device_profile.hpp"
 #include "engine/gpu_layouts.hpp"
 #include "execute/arena.hpp"
+#include "fusion/rotated_products.hpp"
 #include "stof/error.hpp"
 
 namespace stof::engine {
@@ -275,10 +276,19 @@ fusion::DeferredNorms GpuBackend::defer_norms(const fusion::JoinedProducts& join
       deferred = fusion::defer_norms(joined.ir, joined.weights);
       break;
   }
-  if (known) {
-    deferred.scheme = known->scheme;
-  }
   return deferred;
+}
+
+fusion::RotatedProducts GpuBackend::rotate_products(const fusion::DeferredNorms& deferred,
+                                                    const std::optional<Rewrites>& known,
+                                                    const fusion::BuildLayout& build_layout) const {
+  if (!known) {
+    return fusion::rotate_products_if_faster({.ir = deferred.ir, .scheme = deferred.scheme},
+                                             trusted_.library, profile_, build_layout);
+  }
+  fusion::RotatedProducts rotated = fusion::rotate_products(deferred.ir, known->rotated);
+  rotated.scheme = known->scheme;
+  return rotated;
 }
 
 GpuCode GpuBackend::compile(const graph::Ir& given, bool may_tune, bool may_defer) const {
@@ -291,20 +301,22 @@ GpuCode GpuBackend::compile(const graph::Ir& given, bool may_tune, bool may_defe
   const std::optional<Rewrites> known = find_rewrites(cache_, rewrites);
   fusion::JoinedProducts joined = join_products(given, known, build_layout);
   fusion::DeferredNorms deferred = defer_norms(joined, deferral, known, build_layout);
-  const graph::Ir& ir = deferred.ir;
+  const fusion::RotatedProducts rotated = rotate_products(deferred, known, build_layout);
+  const graph::Ir& ir = rotated.ir;
   std::optional<Tuned> tuned = tune(ir, may_tune);
   const auto start = std::chrono::steady_clock::now();
   fusion::Decisions decisions = tuned ? tuned->decisions() : fusion::Decisions();
   const bool is_models_scheme = !decisions.scheme;
   if (is_models_scheme) {
-    decisions.scheme = deferred.scheme;  // what lowering would search for once more
+    decisions.scheme = rotated.scheme;  // what lowering would search for once more
   }
   fusion::Lowered lowered = fusion::lower(ir, trusted_.library, profile_, build_layout, decisions);
   if (!known) {
     add_rewrites(cache_, rewrites,
                  {.joined = joined.kinds,
                   .deferred = deferred.kinds,
-                  .scheme = is_models_scheme ? lowered.scheme : deferred.scheme});
+                  .rotated = rotated.kinds,
+                  .scheme = is_models_scheme ? lowered.scheme : rotated.scheme});
   }
   const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
   report({.stage = "lower",

@@ -20,6 +20,7 @@
 #include "fusion/deferred_norms.hpp"
 #include "fusion/joined_products.hpp"
 #include "fusion/lower.hpp"
+#include "fusion/rotated_products.hpp"
 #include "graph/ir.hpp"
 #include "jit/jit.hpp"
 #include "jit/template_jit.hpp"
@@ -77,6 +78,9 @@ class GpuBackend {
   fusion::DeferredNorms defer_norms(const fusion::JoinedProducts& joined, NormDeferral deferral,
                                     const std::optional<Rewrites>& known,
                                     const fusion::BuildLayout& build_layout) const;
+  fusion::RotatedProducts rotate_products(const fusion::DeferredNorms& deferred,
+                                          const std::optional<Rewrites>& known,
+                                          const fusion::BuildLayout& build_layout) const;
   void report(const jit::Event& event) const;
 
   std::optional<int> device_;   // nothing: a target alone

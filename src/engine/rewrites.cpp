@@ -41,7 +41,10 @@ std::optional<Rewrites> find_rewrites(cache::Cache& cache, const kernel::Key& ke
   }
   try {
     const auto plan = nlohmann::json::parse(hit->entry->payload());
-    Rewrites rewrites{.joined = plan.at("joined"), .deferred = plan.at("deferred"), .scheme = {}};
+    Rewrites rewrites{.joined = plan.at("joined"),
+                      .deferred = plan.at("deferred"),
+                      .rotated = plan.at("rotated"),
+                      .scheme = {}};
     if (plan.contains("scheme")) {
       rewrites.scheme = fusion::Scheme::from_text(plan["scheme"].get<std::string>());
     }
@@ -54,7 +57,8 @@ std::optional<Rewrites> find_rewrites(cache::Cache& cache, const kernel::Key& ke
 }
 
 void add_rewrites(cache::Cache& cache, const kernel::Key& key, const Rewrites& rewrites) {
-  nlohmann::json plan = {{"joined", rewrites.joined}, {"deferred", rewrites.deferred}};
+  nlohmann::json plan = {
+      {"joined", rewrites.joined}, {"deferred", rewrites.deferred}, {"rotated", rewrites.rotated}};
   if (rewrites.scheme) {
     plan["scheme"] = rewrites.scheme->text();
   }

@@ -18,6 +18,7 @@ namespace stof::engine {
 struct Rewrites {
   std::set<std::string> joined;          // fusion::JoinedProducts::kinds
   std::set<std::string> deferred;        // fusion::DeferredNorms::kinds
+  std::set<std::string> rotated;         // fusion::RotatedProducts::kinds
   std::optional<fusion::Scheme> scheme;  // of the graph that these make
 
   friend bool operator==(const Rewrites&, const Rewrites&) = default;

@@ -29,6 +29,8 @@ class RewrittenGraph {
   // What no value of the old graph stands for: its result, called `name` or nearly so.
   int append(graph::Operator op, std::string name);
   std::vector<int> append(graph::Operator op, std::vector<std::string> names);
+  // From here on a value of the new graph stands for one of the old.
+  void replace(int old, int value) { ids_[static_cast<std::size_t>(old)] = value; }
   // A weight, behind those of the old graph; its name may change.
   int append(graph::Value weight);
 

@@ -61,6 +61,10 @@ TEST_CASE("products with a norm ahead") {
   check(normed_input_cases(), NormDeferral::Never);
 }
 
+TEST_CASE("products whose heads are turned") {
+  check(rotated_product_cases());
+}
+
 TEST_CASE("products of products of few rows") {
   check(chained_product_cases());
 }

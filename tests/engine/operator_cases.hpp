@@ -17,6 +17,48 @@ struct OperatorCase {
   std::function<Graph(DType)> build;
 };
 
+// Attention whose Q and K, parts of a product with V, are turned; positions have so many axes.
+inline Graph rotated_product(DType dtype, std::int64_t sequence, std::int64_t head_dim,
+                             RotaryOptions rotary, int positions, bool has_bias) {
+  Graph graph("rotated");
+  const auto x = graph.scale(graph.input("x", {2, sequence, 136}, dtype), 0.2);
+  const Tensor at = positions == 0   ? Tensor()
+                    : positions == 1 ? graph.input("at", {sequence}, DType::Int32)
+                                     : graph.input("at", {2, sequence}, DType::Int32);
+  const auto heads = [&](const std::string& name, std::int64_t count) {
+    const auto w = graph.weight("w" + name, {count * head_dim, 136}, dtype);
+    const auto y = has_bias
+                       ? graph.linear(x, w, graph.weight("b" + name, {count * head_dim}, dtype))
+                       : graph.linear(x, w);
+    return graph.split_heads(y, count);
+  };
+  const auto q = graph.rotary(heads("q", 3), rotary, at);
+  const auto k = graph.rotary(heads("k", 3), rotary, at);
+  const auto v = heads("v", 3);
+  graph.output("y", graph.attention(q, k, v, {.mask = causal()}));
+  return graph;
+}
+
+inline std::vector<OperatorCase> rotated_product_cases() {
+  std::vector<OperatorCase> cases;
+  for (const std::int64_t sequence : {20, 150}) {
+    const auto add = [&](const char* name, std::int64_t head_dim, const RotaryOptions& rotary,
+                         int positions, bool has_bias) {
+      cases.push_back({fmt::format("{} of {}", name, sequence), [=](DType dtype) {
+                         return rotated_product(dtype, sequence, head_dim, rotary, positions,
+                                                has_bias);
+                       }});
+    };
+    add("halves", 64, {.position = 5000}, 0, false);
+    add("large heads with a bias", 128, {}, 1, true);
+    add("neighbours", 64, {.style = RotaryStyle::Interleaved}, 2, true);
+    add("a part of the channels", 64, {.rotary_dim = 32}, 2, false);
+    add("neighbours among others", 128, {.style = RotaryStyle::Interleaved, .rotary_dim = 48}, 0,
+        false);
+  }
+  return cases;
+}
+
 // Weights and inputs of matrix products are scaled so that results stay near 1.
 inline std::vector<OperatorCase> matmul_cases() {
   std::vector<OperatorCase> cases;
@@ -25,6 +67,8 @@ inline std::vector<OperatorCase> matmul_cases() {
                                                                           {3, 1000, 776},
                                                                           {4, 96, 4096},
                                                                           {17, 65, 40},
+                                                                          {16, 200, 776},
+                                                                          {61, 512, 2048},
                                                                           {130, 129, 72},
                                                                           {333, 770, 1000},
                                                                           {64, 7, 13},
@@ -163,6 +207,7 @@ inline std::vector<OperatorCase> chained_product_cases() {
   };
   const std::vector<Size> sizes = {
       {8, 768, 3072, 768, &Graph::gelu, false, true, WeightLayout::OutIn},
+      {8, 1024, 4096, 1024, &Graph::gelu, false, true, WeightLayout::OutIn},
       {5, 768, 3072, 768, &Graph::gelu_tanh, false, true, WeightLayout::InOut},
       {16, 776, 2056, 520, &Graph::relu, false, false, WeightLayout::OutIn},
       {9, 1032, 1544, 1000, &Graph::silu, false, true, WeightLayout::InOut},

@@ -58,6 +58,7 @@ TEST_CASE("what was chosen comes back from the cache, and only for what it was c
   CHECK_FALSE(stof::engine::find_rewrites(cache, key).has_value());
   const Rewrites chosen{.joined = {"a kind", "another"},
                         .deferred = {"a norm"},
+                        .rotated = {"heads"},
                         .scheme = stof::fusion::Scheme::from_text("0011 01")};
   stof::engine::add_rewrites(cache, key, chosen);
   CHECK(stof::engine::find_rewrites(cache, key) == chosen);
@@ -73,8 +74,10 @@ TEST_CASE("what was chosen comes back from the cache, and only for what it was c
 
 TEST_CASE("a plan that reads otherwise is none") {
   stof::cache::Cache cache({.directory = {}, .lock_folder = {}, .packs = {}, .on_warning = {}});
-  for (const char* const payload : {"", "[]", R"({"joined": 1, "deferred": []})",
-                                    R"({"joined": [], "deferred": [], "scheme": "012"})"}) {
+  for (const char* const payload :
+       {"", "[]", R"({"joined": 1, "deferred": [], "rotated": []})",
+        R"({"joined": [], "deferred": []})",
+        R"({"joined": [], "deferred": [], "rotated": [], "scheme": "012"})"}) {
     const Key key(payload);
     cache.add({stof::cache::EntryKind::Plan, key, {.payload = payload}});
     CHECK_FALSE(stof::engine::find_rewrites(cache, key).has_value());

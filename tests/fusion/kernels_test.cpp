@@ -15,7 +15,9 @@
 #include "compile/nvrtc_compiler.hpp"
 #include "engine/operator_cases.hpp"
 #include "fusion/deferred_norms.hpp"
+#include "fusion/joined_products.hpp"
 #include "fusion/lower.hpp"
+#include "fusion/rotated_products.hpp"
 #include "graph/normalise.hpp"
 #include "render/renderer.hpp"
 #include "stof/stof.hpp"
@@ -159,6 +161,13 @@ void add_cases(Kernels& kernels, const base::DeviceProfile& device) {
     for (const testing::OperatorCase& of : cases) {
       kernels.add(of.build(DType::Float16), device);
     }
+  }
+  for (const testing::OperatorCase& of : testing::rotated_product_cases()) {
+    const graph::Ir ir = graph::normalise_but_attention(of.build(DType::Float16).ir());
+    kernels.add(fusion::rotate_products_if_faster({.ir = fusion::join_products(ir).ir},
+                                                  kernels.templates(), device)
+                    .ir,
+                device);
   }
   for (const testing::OperatorCase& of : testing::normed_input_cases()) {
     const Graph graph = of.build(DType::Float16);
