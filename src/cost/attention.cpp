@@ -225,39 +225,15 @@ Prediction gathered_attention(const Sm& sm, const Problem& problem, const Kernel
 
 constexpr std::int64_t kWindow = 16;  // rows
 
-// Octets of keys of a window, of the mean one and of the one that has the most.
-struct WindowOctets {
-  double mean = 0;
-  double most = 0;
-};
-
-// Where keys lie anywhere in the tiles of their rows.
-WindowOctets octets_of_windows(const AttentionWork& work, double stages) {
+// Octets of a window of so many columns, from so many stages. The last one of a stage is half full,
+// or there is none.
+double octets(double columns, double stages) {
   constexpr double kOctet = 8;
-  double entries = 0;
-  double rows = 0;  // of tiles
-  for (const TileGroup& group : work.tiles->groups) {
-    entries += static_cast<double>(group.entries * group.count);
-    rows += static_cast<double>(group.count);
-  }
-  if (entries == 0) {
-    return {};
-  }
-  const double share = std::min(1.0, work.features->mean_keys * rows / (entries * kKeys));
-  const double seen = 1 - std::pow(1 - share, kWindow);
-  // The last octet of a stage is half full, or there is none.
-  const auto octets = [&](double tiles) {
-    const double columns = tiles * kKeys * seen;
-    return columns / kOctet + std::min(columns, stages) / 2;
-  };
-  return {.mean = octets(entries / rows),
-          .most = std::max(octets(static_cast<double>(work.tiles->groups.front().entries)),
-                           static_cast<double>(work.features->max_keys) / kOctet)};
+  return columns / kOctet + std::min(columns, stages) / 2;
 }
 
 Prediction staged_attention(const Sm& sm, const Problem& problem, const KernelConfig& config,
                             const AttentionWork& work) {
-  STOF_CHECK(work.tiles != nullptr) << problem.contract->name << " needs tiles";
   const StagedAttention& c = of_template(sm.coefficients.staged_attention, problem.contract->name);
   constexpr double kOctetBytes = 32;  // of a list
   const auto& dims = problem.scope->dims;
@@ -270,26 +246,27 @@ Prediction staged_attention(const Sm& sm, const Problem& problem, const KernelCo
   const auto queue = static_cast<double>(mask::ceil_div(blocks, sm.device.sm_count));
   const auto rounds = static_cast<double>(
       mask::ceil_div(blocks, sm.device.sm_count * blocks_at_once(sm, problem, config)));
-  const WindowOctets octets = octets_of_windows(
-      work,
-      static_cast<double>(mask::ceil_div(dims.at("kv_len"), parameter(config, "stage_keys", 64))));
+  const auto key_stages =
+      static_cast<double>(mask::ceil_div(dims.at("kv_len"), parameter(config, "stage_keys", 64)));
+  const double mean = octets(work.windows.mean, key_stages);
+  const double most = octets(static_cast<double>(work.windows.most), key_stages);
   const double stage_bytes =
       static_cast<double>(dims.at("kv_len")) * 2 * 64 * width * element_bytes(problem);
   const double list_bytes =
-      kOctetBytes * octets.mean *
+      kOctetBytes * mean *
       static_cast<double>(work.features->mask_batch * work.features->mask_heads * head_windows);
   Prediction time;
   time.start_us = c.start_us;
   time.dram_us = sm.dram_us(problem.work.bytes + list_bytes, sm.coefficients.dram_share);
   time.blocks_us = sm.us(rounds * c.block_ns);
-  // One of the blocks of an SM has the longest windows.
-  time.core_us = sm.us(((queue - 1) * octets.mean + octets.most) *
-                       static_cast<double>(std::min(windows, warps)) *
-                       (c.octet_ns + c.octet_width_ns * width));
+  // One of the blocks of an SM has the longest window.
+  time.core_us =
+      sm.us((queue * mean * static_cast<double>(std::min(windows, warps)) + most - mean) *
+            (c.octet_ns + c.octet_width_ns * width));
   time.l2_us = sm.l2_us(queue * stage_bytes, c.l2_share);
-  time.wait_us = time.blocks_us + sm.l2_us(rounds * stage_bytes, c.l2_share) +
-                 sm.us(((rounds - 1) * octets.mean + octets.most) *
-                       (c.octet_wait_ns + c.octet_width_wait_ns * width));
+  time.wait_us =
+      time.blocks_us + sm.l2_us(rounds * stage_bytes, c.l2_share) +
+      sm.us(((rounds - 1) * mean + most) * (c.octet_wait_ns + c.octet_width_wait_ns * width));
   return time;
 }
 

@@ -5,6 +5,7 @@
 
 #include "mask/attention_tiles.hpp"
 #include "mask/features.hpp"
+#include "mask/window_columns.hpp"
 
 namespace stof::cost {
 
@@ -51,6 +52,7 @@ struct AttentionWork {
   const mask::MaskFeatures* features = nullptr;
   const TileWork* tiles = nullptr;  // of the setting's tile_q, or 64; null if rows are gathered
   LongTiles long_tiles;             // of these
+  mask::WindowCounts windows;       // where keys are gathered for windows of rows
   bool has_score = false;
 };
 

@@ -145,6 +145,7 @@ std::shared_ptr<const Prediction> prediction_of(const TuningSpace& space, const 
     made->features = mask::measure(*mask, layout);
     made->attention.emplace();
     made->attention->features = &made->features;
+    made->attention->windows = mask::count_window_columns(layout);
     if (!kernel->contract.takes_mask_array("key_col")) {
       const auto tile_q = made->config.find("tile_q");
       made->tiles = cost::tile_work(mask::attention_tiles(

@@ -412,9 +412,12 @@ cost::Prediction Chooser::predict(const cost::Problem& problem, const KernelConf
   cost::AttentionWork work{.features = &mask->features(),
                            .tiles = nullptr,
                            .long_tiles = {},
+                           .windows = {},
                            .has_score = mask->modifier.has_score()};
   cost::TileWork mean;
-  if (!problem.contract->takes_mask_array("key_col")) {
+  if (problem.contract->takes_mask_array("window_col")) {
+    work.windows = mask->arrays->window_counts();
+  } else if (!problem.contract->takes_mask_array("key_col")) {
     const auto parameter = config.find("tile_q");
     const std::int64_t tile_q = parameter == config.end() ? mask::kTile : parameter->second;
     if (mask->run_time) {

@@ -135,6 +135,13 @@ const std::optional<mask::Band>& MaskArrays::band() {
   return band_;
 }
 
+const mask::WindowCounts& MaskArrays::window_counts() {
+  if (!window_counts_) {
+    window_counts_ = mask::count_window_columns(*layout_);
+  }
+  return *window_counts_;
+}
+
 const mask::AttentionTiles& MaskArrays::tiles(std::int64_t tile_q) {
   const auto found = tiles_.find(tile_q);
   if (found != tiles_.end()) {

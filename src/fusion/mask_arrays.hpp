@@ -36,6 +36,8 @@ class MaskArrays {
 
   // Nothing where the mask is no band or nothing is known.
   const std::optional<mask::Band>& band();
+  // Of the windows of 16 rows; only where the mask is known before it runs.
+  const mask::WindowCounts& window_counts();
   // The tiles that a kernel of tile_q query rows a tile visits; valid as long as this object.
   const mask::AttentionTiles& tiles(std::int64_t tile_q);
   // The same packed; only where the mask is known before it runs.
@@ -59,6 +61,7 @@ class MaskArrays {
   std::map<std::int64_t, mask::AttentionTiles> tiles_;
   std::map<std::int64_t, mask::PackedTiles> packed_tiles_;
   std::optional<mask::KeyRows> key_rows_;
+  std::optional<mask::WindowCounts> window_counts_;
   std::map<std::int64_t, mask::WindowColumns> window_columns_;  // by keys of a stage
   std::map<std::string, kernel::ConstantArray> arrays_;
 };

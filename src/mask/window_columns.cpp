@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 
 #include "base/check.hpp"
@@ -116,7 +117,55 @@ void pack(const std::uint32_t* columns, std::int64_t n, std::vector<std::uint32_
   }
 }
 
+constexpr std::int64_t kWindows = kTile / kWindow;  // of a tile row
+
+std::array<std::int64_t, kWindows> columns_of_windows(
+    std::span<const std::uint64_t, kTileWords> bitmap) {
+  const std::array<std::uint64_t, kTile> rows = bitmap_rows(bitmap);
+  std::array<std::int64_t, kWindows> columns{};
+  for (std::int64_t window = 0; window < kWindows; ++window) {
+    std::uint64_t seen = 0;
+    for (std::int64_t i = 0; i < kWindow; ++i) {
+      seen |= rows[window * kWindow + i];
+    }
+    columns[window] = std::popcount(seen);
+  }
+  return columns;
+}
+
 }  // namespace
+
+WindowCounts count_window_columns(const MaskLayout& layout) {
+  std::vector<std::array<std::int64_t, kWindows>> of_bitmaps;
+  for (std::int64_t n = 0; n < std::ssize(layout.bitmaps) / kTileWords; ++n) {
+    of_bitmaps.push_back(columns_of_windows(layout.bitmap(n)));
+  }
+  WindowCounts counts;
+  std::int64_t sum = 0;
+  std::int64_t windows = 0;
+  for (std::int64_t r = 0; r < layout.row_count(); ++r) {
+    std::array<std::int64_t, kWindows> columns{};
+    for (const std::int32_t column : layout.full.row(r)) {
+      for (std::int64_t& count : columns) {
+        count += std::min(kTile, layout.extent.kv_len - column * kTile);
+      }
+    }
+    for (std::int64_t p = layout.part.row_ptr[r]; p < layout.part.row_ptr[r + 1]; ++p) {
+      for (std::int64_t window = 0; window < kWindows; ++window) {
+        columns[window] += of_bitmaps[layout.part_bitmap[p]][window];
+      }
+    }
+    const std::int64_t first = r % layout.tile_rows * kTile;
+    for (std::int64_t window = 0;
+         first + window * kWindow < layout.extent.q_len && window < kWindows; ++window) {
+      sum += columns[window];
+      ++windows;
+      counts.most = std::max(counts.most, columns[window]);
+    }
+  }
+  counts.mean = static_cast<double>(sum) / static_cast<double>(windows);
+  return counts;
+}
 
 WindowColumns window_columns(const KeyRows& rows, std::int64_t planes, std::int64_t q_len,
                              std::int64_t kv_len, std::int64_t stage_keys) {

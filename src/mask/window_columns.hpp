@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "mask/layout.hpp"
 #include "mask/rows.hpp"
 
 namespace stof::mask {
@@ -30,6 +31,17 @@ struct WindowColumns {
   std::vector<std::int32_t> octet_ptr;
   std::vector<std::uint32_t> words;
 };
+
+// How many columns windows have, the mean one and the one that has the most.
+struct WindowCounts {
+  double mean = 0;
+  std::int64_t most = 0;
+
+  friend bool operator==(const WindowCounts&, const WindowCounts&) = default;
+};
+
+// From tiles and bitmaps alone, without lists of keys.
+WindowCounts count_window_columns(const MaskLayout& layout);
 
 // `rows` are those of `planes` planes of q_len rows each. stage_keys is at least 8, at most 512.
 WindowColumns window_columns(const KeyRows& rows, std::int64_t planes, std::int64_t q_len,

@@ -81,8 +81,11 @@ cost::Prediction attention(const std::string& name, const Mask& mask, std::int64
   const auto tile_q = config.find("tile_q");
   const cost::TileWork tiles =
       cost::tile_work(mask::attention_tiles(layout, tile_q == config.end() ? 64 : tile_q->second));
-  const cost::AttentionWork work{
-      .features = &features, .tiles = &tiles, .long_tiles = {}, .has_score = false};
+  const cost::AttentionWork work{.features = &features,
+                                 .tiles = &tiles,
+                                 .long_tiles = {},
+                                 .windows = mask::count_window_columns(layout),
+                                 .has_score = false};
   return cost::Model(base::shipped_profile("h200"))
       .predict(cost::make_problem(contract, dims, {}, kAll), config, &work);
 }

@@ -132,3 +132,31 @@ TEST_CASE("the keys of an octet lie in different banks where there are enough of
   CHECK(turns(Mask(key_position() % 8 == 5)) == 64);  // eight octets, all of one bank
   CHECK(turns(random_tokens(0.01, 1)) < 20);          // ten octets
 }
+
+TEST_CASE("columns are counted as the lists have them") {
+  for (const mask::Extent& extent : test::hostile_extents()) {
+    test::RandomMask random(static_cast<unsigned>(3 * extent.q_len + extent.kv_len), extent);
+    const Mask mask = random.next().mask || Mask(key_position() == 0 && query_position() == 0);
+    INFO(mask.text(), " at ", extent.q_len, " x ", extent.kv_len);
+    const mask::MaskLayout layout = mask::build_layout(mask, extent);
+    const mask::KeyRows rows = mask::key_rows(layout);
+    const std::int64_t planes = layout.mask_batch * layout.mask_heads;
+    std::int64_t sum = 0;
+    std::int64_t most = 0;
+    std::int64_t windows = 0;
+    for (std::int64_t plane = 0; plane < planes; ++plane) {
+      for (std::int64_t q = 0; q < extent.q_len; q += kWindow) {
+        const auto begin = rows.row_ptr[plane * extent.q_len + q];
+        const auto end = rows.row_ptr[plane * extent.q_len + std::min(q + kWindow, extent.q_len)];
+        const std::set<std::int32_t> columns(rows.col_idx.begin() + begin,
+                                             rows.col_idx.begin() + end);
+        sum += std::ssize(columns);
+        most = std::max<std::int64_t>(most, std::ssize(columns));
+        ++windows;
+      }
+    }
+    const mask::WindowCounts counts = mask::count_window_columns(layout);
+    CHECK(counts.most == most);
+    CHECK(counts.mean == doctest::Approx(static_cast<double>(sum) / static_cast<double>(windows)));
+  }
+}

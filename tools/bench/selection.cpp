@@ -135,6 +135,7 @@ class Bench {
                          .features = {},
                          .tiles = {},
                          .packed = {},
+                         .windows = {},
                          .cases = {}};
     std::vector<std::pair<stof::Mask, mask::MaskLayout>> layouts;
     std::mutex mutex;
@@ -171,6 +172,7 @@ class Bench {
       record.cases.push_back(std::move(one.record));
     }
     record.seen_of_16 = seen_of_16(layouts.front().second);
+    record.windows = mask::count_window_columns(of_kernels->second);
     for (const std::int64_t tile_q : {64, 128, 192}) {
       record.tiles[tile_q] =
           stof::cost::tile_work(mask::attention_tiles(of_kernels->second, tile_q));

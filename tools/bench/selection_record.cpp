@@ -138,6 +138,7 @@ json to_json(const std::vector<SelectionMask>& masks) {
                        {"features", to_json(mask.features)},
                        {"work", to_json(mask.tiles)},
                        {"packed_work", to_json(mask.packed)},
+                       {"windows", {mask.windows.mean, mask.windows.most}},
                        {"cases", std::move(cases)}});
   }
   json kernels = json::array();
@@ -162,6 +163,7 @@ std::vector<SelectionMask> selection_from_json(const json& written) {
     mask.features = features_from(one.at("features"));
     mask.tiles = works_from(one.at("work"));
     mask.packed = works_from(one.at("packed_work"));
+    mask.windows = {.mean = one.at("windows").at(0), .most = one.at("windows").at(1)};
     for (const json& attention : one.at("cases")) {
       mask.cases.push_back(case_from(attention, settings));
     }

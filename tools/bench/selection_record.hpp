@@ -40,6 +40,7 @@ struct SelectionMask {
   mask::MaskFeatures features;
   std::map<std::int64_t, cost::TileWork> tiles;   // by tile_q: 64, 128 and 192
   std::map<std::int64_t, cost::TileWork> packed;  // the same; none where tiles are not packed
+  mask::WindowCounts windows;
   std::vector<SelectionCase> cases;
 };
 

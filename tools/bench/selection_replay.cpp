@@ -204,6 +204,7 @@ SelectionReplay::SelectionReplay(std::vector<SelectionMask> masks,
         entry.problem = cost::make_problem(kernel->contract, *scope, {},
                                            std::numeric_limits<double>::infinity());
         entry.work.features = &mask.features;
+        entry.work.windows = mask.windows;
         if (!kernel->contract.takes_mask_array("key_col")) {
           const auto tile_q = entry.config.find("tile_q");
           const bool is_packed = kernel->contract.takes_mask_array("packed_keys");
