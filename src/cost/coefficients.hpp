@@ -44,8 +44,8 @@ struct FewRowsProduct {
   double l2_share = 1.08;      // of l2_gbps
   double copy_ns = 1000;       // from asking for a step until it is there
   double column_ns = 3.28;     // a step of a column of w, which an SM gets no faster from memory
-  double block_ns = 520;       // start and end of a block
-  double element_ns = 0.08;    // an element of its tile
+  double block_ns = 1400;      // start and end of a block
+  double element_ns = 0.12;    // an element of its tile
   double exchange_ns = 500;    // the parts of a split k meet in shared memory
   double turn_ns = 0.1;        // an element of a row some of whose heads are turned; not measured
 };

@@ -171,7 +171,8 @@ TEST_CASE("two products in one launch take what they took") {
   }
 }
 
-// As on an H200, from one replay after another.
+// As on an H200, from one replay after another, where the start of each is hidden by the one
+// before.
 TEST_CASE("products of few rows take what they took") {
   struct Measured {
     std::int64_t m, n, k;
@@ -187,8 +188,9 @@ TEST_CASE("products of few rows take what they took") {
                              Measured{16, 768, 768, 2.7}, Measured{128, 768, 3072, 5.5}}) {
     const Fastest best = fastest_product("gemm_few_rows", of.m, of.n, of.k);
     INFO(of.m, " ", of.n, " ", of.k, ": ", best.time.text());
-    CHECK(best.time.total_us() > 0.85 * of.time_us);
-    CHECK(best.time.total_us() < 1.15 * of.time_us);
+    constexpr double kHiddenUs = 0.9;
+    CHECK(best.time.total_us() > 0.85 * (of.time_us + kHiddenUs));
+    CHECK(best.time.total_us() < 1.15 * (of.time_us + kHiddenUs));
   }
 }
 
