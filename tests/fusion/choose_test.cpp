@@ -2,6 +2,7 @@
 #include "fusion/choose.hpp"
 
 #include <optional>
+#include <utility>
 
 #include <doctest/doctest.h>
 
@@ -55,10 +56,14 @@ TEST_CASE("products go to the kernel that was the fastest on an H200") {
     for (const std::int64_t k : {768, 4096}) {
       CHECK(kernel_of(product(1, n, k, WeightLayout::OutIn)) == "vector_rows");
       CHECK(kernel_of(product(4, n, k, WeightLayout::OutIn)) == "vector_rows");
-      CHECK(kernel_of(product(16, n, k, WeightLayout::OutIn)) == "gemm_few_rows");
       CHECK(kernel_of(product(4096, n, k, WeightLayout::InOut), "a100") == "gemm_sm80");
     }
   }
+  for (const auto& [n, k] : {std::pair(768, 768), std::pair(768, 3072), std::pair(4096, 4096),
+                             std::pair(11008, 4096), std::pair(4096, 16384)}) {
+    CHECK(kernel_of(product(16, n, k, WeightLayout::OutIn)) == "gemm_few_rows");
+  }
+  CHECK(kernel_of(product(128, 3072, 768, WeightLayout::OutIn)) == "gemm_sm90");
   CHECK(kernel_of(product(1, 4096, 4096, WeightLayout::InOut)) == "gemm_sm90");
   CHECK(kernel_of(product(4096, 768, 768, WeightLayout::InOut)) == "gemm_sm90");
   CHECK(kernel_of(product(4096, 4096, 4096, WeightLayout::InOut)) == "gemm_tma");
