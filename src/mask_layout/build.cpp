@@ -115,6 +115,7 @@ RunTimeLayout::RunTimeLayout(const Grid& grid, LayoutRequest request, std::int64
                              std::int64_t max_keys)
     : grid_(grid), request_(std::move(request)) {
   STOF_CHECK(request_.tile_lists || !(request_.rows || request_.key_rows)) << "rows of no lists";
+  request_.tile_lists = !is_built_at_once(grid, request_);
   const std::int64_t tiles = grid.tile_count();
   capacity_ = {.full_tiles = tiles,
                .part_tiles = max_part_tiles == 0 ? tiles : std::min(tiles, max_part_tiles),

@@ -1,6 +1,6 @@
-// A layout without two-level lists in one kernel: a block settles, reads and evaluates neighbouring
-// tiles of a tile row, each part tile has a bitmap of its own, and of a small grid the block that
-// is done last lists the query tiles.
+// A layout without two-level lists in one kernel, of a small grid: a block settles, reads and
+// evaluates neighbouring tiles of a tile row, each part tile has a bitmap of its own, and the block
+// that is done last lists the query tiles.
 #include <algorithm>
 
 #include "mask_layout/launch_order.cuh"
@@ -27,7 +27,6 @@ struct Work {
   std::int64_t bitmaps = 0;
   Arrivals* arrivals = nullptr;
   int stretch_tiles = 0;  // the most
-  bool is_listed = false;
 };
 
 // A block has stretch blockIdx.y of tile row blockIdx.x.
@@ -310,16 +309,14 @@ __device__ void finish(const Work& work, std::byte* memory) {
   counts.part_tiles = __ldcg(&work.arrivals->part_tiles);
   counts.status = __ldcg(&work.arrivals->status);
   auto* codes = reinterpret_cast<std::int32_t*>(memory);
-  if (work.is_listed) {
-    read_codes(work, codes);
-  }
+  read_codes(work, codes);
   __syncthreads();
   counts.status |= counts.part_tiles > work.bitmaps ? kPartTilesOverflow : 0;
   if (threadIdx.x == 0) {
     leave_counts(work, counts);
   }
   const TileClasses classes = {.codes = codes, .strips = work.lists.classes.strips};
-  for (int size = 0; work.is_listed && size < work.lists.tile_sizes; ++size) {
+  for (int size = 0; size < work.lists.tile_sizes; ++size) {
     list_query_tiles(work, work.lists.query_tiles[size], classes, counts.status != 0);
   }
 }
@@ -454,10 +451,8 @@ BlockShape block_shape(const MaskView& mask, const Work& work, std::size_t most_
     shape.threads /= 2;
   }
   shape.shared_bytes = bytes_of(shape.threads);
-  if (work.is_listed) {
-    const auto tiles = static_cast<std::size_t>(work.lists.grid.tile_count());
-    shape.shared_bytes = std::max(shape.shared_bytes, sizeof(int4) * ((tiles + 3) / 4));
-  }
+  const auto tiles = static_cast<std::size_t>(work.lists.grid.tile_count());
+  shape.shared_bytes = std::max(shape.shared_bytes, sizeof(int4) * ((tiles + 3) / 4));
   return shape;
 }
 
@@ -469,13 +464,14 @@ int device_attribute(cudaDeviceAttr attribute) {
   return value;
 }
 
-bool is_listed_at_once(const ListWork& lists) {
-  return lists.grid.tile_count() <= kMostListedTiles &&
-         std::all_of(lists.query_tiles, lists.query_tiles + lists.tile_sizes,
-                     [](const QueryTiles& tiles) { return tiles.count <= kMostListedQueryTiles; });
-}
-
 }  // namespace
+
+bool is_built_at_once(const Grid& grid, const LayoutRequest& request) {
+  const bool is_short = std::ranges::all_of(request.tile_q, [&](std::int64_t tile_q) {
+    return grid.planes() * ((grid.q_len + tile_q - 1) / tile_q) <= kMostListedQueryTiles;
+  });
+  return !request.tile_lists && is_short && grid.tile_count() <= kMostListedTiles;
+}
 
 void build_at_once(const MaskView& mask, const Layout& layout, const TileClasses& classes,
                    std::int64_t bitmaps, const SortSpace& space, Arrivals* arrivals,
@@ -485,7 +481,6 @@ void build_at_once(const MaskView& mask, const Layout& layout, const TileClasses
   work.lists = list_work(layout, classes, {}, space, report);
   work.bitmaps = bitmaps;
   work.arrivals = arrivals;
-  work.is_listed = is_listed_at_once(work.lists);
   const Grid& grid = layout.grid;
   // Short ones, down to a tile a pair, where that gives no multiprocessor two blocks.
   const auto stretches = [&](int tiles) { return (grid.tile_cols + tiles - 1) / tiles; };
@@ -506,9 +501,6 @@ void build_at_once(const MaskView& mask, const Layout& layout, const TileClasses
                 .block = shape.threads,
                 .dynamic_shared_bytes = shape.shared_bytes},
                mask, work);
-  if (!work.is_listed) {
-    list_tiles(layout, classes, {}, space, nullptr, launches);
-  }
 }
 
 }  // namespace stof::mask_layout

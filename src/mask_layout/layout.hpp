@@ -86,8 +86,8 @@ struct LayoutRequest {
   bool rows = false;                      // Rows without the keys
   bool key_rows = false;                  // Rows
   // Of a RunTimeLayout that has no rows: false leaves out the two-level lists and the bitmaps by
-  // inner tiles, and gives each part tile a lane-ordered bitmap of its own; counts has the status
-  // alone.
+  // inner tiles where that is faster, and gives each part tile a lane-ordered bitmap of its own
+  // then; counts has the status alone.
   bool tile_lists = true;
 };
 

@@ -30,11 +30,10 @@ __device__ void synchronise_cluster() {
 #endif
 }
 
-// Runs a function for each tile row, where they are listed, or for each query tile of each size.
+// Runs a function for each tile row, or for each query tile of each size.
 template <typename Function>
 __device__ void for_tile_rows(const ListWork& work, Function function) {
-  const std::int64_t rows = has_tile_rows(work) ? work.grid.row_count() : 0;
-  for (std::int64_t row = first_warp(); row < rows; row += warp_count()) {
+  for (std::int64_t row = first_warp(); row < work.grid.row_count(); row += warp_count()) {
     function(row);
   }
 }
@@ -67,8 +66,7 @@ __device__ void sum_up_and_order(const ListWork& work) {
   const std::int64_t rows = work.grid.row_count();
   const auto sum_up_list = [&](int number, std::int32_t* row_ptr, std::int64_t count,
                                std::int32_t* total) {
-    const bool is_own = number % static_cast<int>(gridDim.x) == static_cast<int>(blockIdx.x);
-    if (row_ptr != nullptr && is_own) {
+    if (number % static_cast<int>(gridDim.x) == static_cast<int>(blockIdx.x)) {
       const std::int32_t sum = sum_up(row_ptr + 1, count);
       if (threadIdx.x == 0) {
         row_ptr[0] = 0;
@@ -155,10 +153,8 @@ __device__ void write_bitmaps(const ListWork& work) {
 __global__ void __launch_bounds__(kBitmapThreads)
     write_numbers(const __grid_constant__ ListWork work) {
   await_previous();
-  if (has_tile_rows(work)) {
-    write_bitmaps(work);
-    number_tiles(work);
-  }
+  write_bitmaps(work);
+  number_tiles(work);
   for_query_tiles(
       work, [&](const QueryTiles& tiles, std::int64_t r) { fill_query_tile(work, tiles, r); });
 }

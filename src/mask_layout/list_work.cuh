@@ -70,10 +70,6 @@ inline ListWork list_work(const Layout& layout, const TileClasses& classes, cons
   return work;
 }
 
-__device__ inline bool has_tile_rows(const ListWork& work) {
-  return work.load.row_ptr != nullptr;
-}
-
 // Where the data or the room does not suffice, nothing is seen, rather than some of it.
 __device__ inline bool is_broken(const ListWork& work) {
   return work.counts->status != 0;

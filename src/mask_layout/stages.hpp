@@ -76,16 +76,17 @@ struct Arrivals {
   std::int32_t status = 0;
 };
 
-// For layouts without two-level lists, all at once: classes, lane_bitmaps, of which part tiles have
-// one each, and of small grids attention_tiles, which otherwise are left to list_tiles. Inputs of
-// the mask are staged. Tells the host as list_tiles does.
+// Whether the grid is small enough for build_at_once, and no more is asked for.
+bool is_built_at_once(const Grid& grid, const LayoutRequest& request);
+
+// Layouts without two-level lists: classes, lane_bitmaps, of which part tiles have one each, and
+// attention_tiles. Inputs of the mask are staged. Tells the host as list_tiles does.
 void build_at_once(const MaskView& mask, const Layout& layout, const TileClasses& classes,
                    std::int64_t bitmaps, const SortSpace& space, Arrivals* arrivals,
                    LayoutReport* report, cuda::Launches& launches);
 
-// The lists, part_bitmap, bitmaps, tile_codes and attention_tiles; of a layout without two-level
-// lists attention_tiles alone, and the pool is none. Tells the host, where a report is given, why
-// the layout is left empty, if it is.
+// The lists, part_bitmap, bitmaps, tile_codes and attention_tiles. Tells the host, where a report
+// is given, why the layout is left empty, if it is.
 void list_tiles(const Layout& layout, const TileClasses& classes, const BitmapPool& pool,
                 const SortSpace& space, LayoutReport* report, cuda::Launches& launches);
 
