@@ -246,12 +246,15 @@ Prediction staged_attention(const Sm& sm, const Problem& problem, const KernelCo
   const auto queue = static_cast<double>(mask::ceil_div(blocks, sm.device.sm_count));
   const auto rounds = static_cast<double>(
       mask::ceil_div(blocks, sm.device.sm_count * blocks_at_once(sm, problem, config)));
-  const auto key_stages =
-      static_cast<double>(mask::ceil_div(dims.at("kv_len"), parameter(config, "stage_keys", 64)));
+  // A block goes from the first key that its rows see to the last; those of a band move along.
+  const double span = std::min(
+      static_cast<double>(dims.at("kv_len")),
+      work.windows.span + static_cast<double>(kWindow * (std::min(head_windows, warps) - 1)));
+  const double key_stages =
+      std::ceil(span / static_cast<double>(parameter(config, "stage_keys", 64)));
   const double mean = octets(work.windows.mean, key_stages);
   const double most = octets(static_cast<double>(work.windows.most), key_stages);
-  const double stage_bytes =
-      static_cast<double>(dims.at("kv_len")) * 2 * 64 * width * element_bytes(problem);
+  const double stage_bytes = span * 2 * 64 * width * element_bytes(problem);
   const double list_bytes =
       kOctetBytes * mean *
       static_cast<double>(work.features->mask_batch * work.features->mask_heads * head_windows);

@@ -142,6 +142,7 @@ WindowCounts count_window_columns(const MaskLayout& layout) {
   }
   WindowCounts counts;
   std::int64_t sum = 0;
+  std::int64_t span = 0;
   std::int64_t windows = 0;
   for (std::int64_t r = 0; r < layout.row_count(); ++r) {
     std::array<std::int64_t, kWindows> columns{};
@@ -155,15 +156,22 @@ WindowCounts count_window_columns(const MaskLayout& layout) {
         columns[window] += of_bitmaps[layout.part_bitmap[p]][window];
       }
     }
+    const auto tiles = layout.load.row(r);
+    const std::int64_t keys =
+        tiles.empty()
+            ? 0
+            : std::min((tiles.back() + 1) * kTile, layout.extent.kv_len) - tiles.front() * kTile;
     const std::int64_t first = r % layout.tile_rows * kTile;
     for (std::int64_t window = 0;
          first + window * kWindow < layout.extent.q_len && window < kWindows; ++window) {
       sum += columns[window];
+      span += keys;
       ++windows;
       counts.most = std::max(counts.most, columns[window]);
     }
   }
   counts.mean = static_cast<double>(sum) / static_cast<double>(windows);
+  counts.span = static_cast<double>(span) / static_cast<double>(windows);
   return counts;
 }
 

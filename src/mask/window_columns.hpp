@@ -36,6 +36,8 @@ struct WindowColumns {
 struct WindowCounts {
   double mean = 0;
   std::int64_t most = 0;
+  double span =
+      0;  // keys from the first tile of 64 x 64 of a window's rows to the last, in the mean
 
   friend bool operator==(const WindowCounts&, const WindowCounts&) = default;
 };

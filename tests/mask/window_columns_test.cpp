@@ -143,6 +143,7 @@ TEST_CASE("columns are counted as the lists have them") {
     const std::int64_t planes = layout.mask_batch * layout.mask_heads;
     std::int64_t sum = 0;
     std::int64_t most = 0;
+    std::int64_t span = 0;
     std::int64_t windows = 0;
     for (std::int64_t plane = 0; plane < planes; ++plane) {
       for (std::int64_t q = 0; q < extent.q_len; q += kWindow) {
@@ -152,11 +153,23 @@ TEST_CASE("columns are counted as the lists have them") {
                                              rows.col_idx.begin() + end);
         sum += std::ssize(columns);
         most = std::max<std::int64_t>(most, std::ssize(columns));
+        const auto at = [&](std::int64_t row) { return plane * extent.q_len + row; };
+        std::int64_t first = extent.kv_len;
+        std::int64_t last = -1;
+        for (std::int64_t row = q / 64 * 64; row < std::min(q / 64 * 64 + 64, extent.q_len);
+             ++row) {
+          if (rows.row_ptr[at(row)] < rows.row_ptr[at(row) + 1]) {
+            first = std::min<std::int64_t>(first, rows.col_idx[rows.row_ptr[at(row)]]);
+            last = std::max<std::int64_t>(last, rows.col_idx[rows.row_ptr[at(row) + 1] - 1]);
+          }
+        }
+        span += last < 0 ? 0 : std::min(last / 64 * 64 + 64, extent.kv_len) - first / 64 * 64;
         ++windows;
       }
     }
     const mask::WindowCounts counts = mask::count_window_columns(layout);
     CHECK(counts.most == most);
+    CHECK(counts.span == doctest::Approx(static_cast<double>(span) / static_cast<double>(windows)));
     CHECK(counts.mean == doctest::Approx(static_cast<double>(sum) / static_cast<double>(windows)));
   }
 }

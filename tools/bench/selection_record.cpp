@@ -138,7 +138,7 @@ json to_json(const std::vector<SelectionMask>& masks) {
                        {"features", to_json(mask.features)},
                        {"work", to_json(mask.tiles)},
                        {"packed_work", to_json(mask.packed)},
-                       {"windows", {mask.windows.mean, mask.windows.most}},
+                       {"windows", {mask.windows.mean, mask.windows.most, mask.windows.span}},
                        {"cases", std::move(cases)}});
   }
   json kernels = json::array();
@@ -163,7 +163,8 @@ std::vector<SelectionMask> selection_from_json(const json& written) {
     mask.features = features_from(one.at("features"));
     mask.tiles = works_from(one.at("work"));
     mask.packed = works_from(one.at("packed_work"));
-    mask.windows = {.mean = one.at("windows").at(0), .most = one.at("windows").at(1)};
+    const json& windows = one.at("windows");
+    mask.windows = {.mean = windows.at(0), .most = windows.at(1), .span = windows.at(2)};
     for (const json& attention : one.at("cases")) {
       mask.cases.push_back(case_from(attention, settings));
     }
