@@ -15,6 +15,7 @@
 #include "fusion/lower.hpp"
 #include "graph/normalise.hpp"
 #include "mask/attention_tiles.hpp"
+#include "mask/packed_tiles.hpp"
 #include "stof/error.hpp"
 #include "tune/fit_rates.hpp"
 
@@ -147,9 +148,11 @@ std::shared_ptr<const Prediction> prediction_of(const TuningSpace& space, const 
     made->attention->features = &made->features;
     made->attention->windows = mask::count_window_columns(layout);
     if (!kernel->contract.takes_mask_array("key_col")) {
-      const auto tile_q = made->config.find("tile_q");
-      made->tiles = cost::tile_work(mask::attention_tiles(
-          layout, tile_q == made->config.end() ? mask::kTile : tile_q->second));
+      const auto given = made->config.find("tile_q");
+      const std::int64_t tile_q = given == made->config.end() ? mask::kTile : given->second;
+      const bool is_packed = kernel->contract.takes_mask_array("packed_keys");
+      made->tiles = cost::tile_work(is_packed ? mask::packed_tiles(layout, tile_q).lists
+                                              : mask::attention_tiles(layout, tile_q));
       made->attention->tiles = &made->tiles;
       made->attention->long_tiles = cost::long_tiles(made->problem, made->config, made->tiles);
     }

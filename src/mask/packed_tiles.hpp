@@ -23,8 +23,8 @@ struct PackedTiles {
   // Rows of lists are tiles, those with the most entries first, and `order` says which one of all
   // planes each is; tile_col is empty, and tile_bitmap numbers `bitmaps`.
   AttentionTiles lists;
-  // Row group number i of row r of the lists is half i % 2, the low one first, of number (r * tile_q
-  // / 16 + i) / 2; 65535 where there is none.
+  // Row group number i of row r of the lists is half i % 2, the low one first, of number (r *
+  // tile_q / 16 + i) / 2; 65535 where there is none.
   std::vector<std::int32_t> rows;
   // Two numbers an entry of four halves: a box of 64 or 16 keys that begins there by its first
   // group, in 14 bits, and its size above that: 3, or 1. 0 where none begins. The last entry is

@@ -51,6 +51,10 @@ FittedRates fit_rates(const DeviceProfile& start, std::span<const TimedKernel> k
       .profile = start, .error_before = mean_error(start, kernels), .error_after = 0};
   fitted.profile = moved(fit_positive(std::vector<double>(kFittedRates.size(), 1), errors, kFit));
   fitted.error_after = mean_error(fitted.profile, kernels);
+  if (fitted.error_after > fitted.error_before) {  // squares and prior were better, errors are not
+    fitted.profile = start;
+    fitted.error_after = fitted.error_before;
+  }
   return fitted;
 }
 

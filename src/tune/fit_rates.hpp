@@ -42,8 +42,9 @@ inline constexpr auto kFittedRates = std::to_array<FittedRate>({
 inline constexpr double kMostFit = 4;  // times as much, or as little, as a rate was
 
 // kFittedRates of `start`, moved by at most kMostFit so that it comes nearest to the times, see
-// fit_positive. A rate that no kernel depends on stays. Deterministic. Predictions are made from
-// several threads at once. Throws InternalError for a time that is not above 0.
+// fit_positive; `start` where the mean error would not be less. A rate that no kernel depends on
+// stays. Deterministic. Predictions are made from several threads at once. Throws InternalError for
+// a time that is not above 0.
 FittedRates fit_rates(const base::DeviceProfile& start, std::span<const TimedKernel> kernels);
 
 }  // namespace stof::tune

@@ -177,7 +177,12 @@ void add_cases(Kernels& kernels, const base::DeviceProfile& device) {
 
 // Attention as the rules of choose.cpp tell it apart: by size, width, class and length of lists.
 void add_attention(Kernels& kernels, const base::DeviceProfile& device) {
-  const std::vector<Mask> masks = {Mask(), causal(), sliding_window(64, 64), strided(7),
+  const Mask global(query_position() < 32 || key_position() < 32);
+  const std::vector<Mask> masks = {Mask(),
+                                   causal(),
+                                   strided(7),
+                                   sliding_window(64, 64),
+                                   global || sliding_window(32, 32),
                                    random_blocks(64, 3, 5)};
   for (const std::int64_t head_dim : {64, 72, 128, 256}) {
     for (const std::int64_t batch : {1, 16}) {
