@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "graph/canonical.hpp"
@@ -16,9 +18,20 @@ namespace {
 
 // Their numbers are part of every key that was ever written (cache/README.md): add, but never
 // change.
-enum Tag : std::uint16_t { Schema = 1, Version, GraphDigest, Templates, Profile, Deferral };
+enum Tag : std::uint16_t { Schema = 1, Version, GraphDigest, Templates, Profile, Deferral, Built };
 
-constexpr std::string_view kSchema = "stof rewrites 1";
+constexpr std::string_view kSchema = "stof rewrites 2";
+
+// What the digest of a graph leaves out, and rewrites and schemes go by: the order in which its
+// operators were built, those that no output needs, and the ids of values.
+std::string built(const graph::Ir& ir) {
+  std::string text;
+  for (const graph::Operator& op : ir.operators) {
+    text += fmt::format("{} {} {}\n", static_cast<int>(op.kind), fmt::join(op.inputs, ","),
+                        fmt::join(op.outputs, ","));
+  }
+  return text;
+}
 
 }  // namespace
 
@@ -31,6 +44,7 @@ kernel::Key rewrites_key(const graph::Ir& ir, const base::DeviceProfile& profile
       .field(Templates, templates.hex())
       .field(Profile, base::to_json(profile))
       .field(Deferral, std::to_string(static_cast<int>(deferral)))
+      .field(Built, built(ir))
       .key();
 }
 

@@ -225,8 +225,8 @@ TEST_CASE("both stages end in time, and what is best by then is the result") {
     for (const Trial& trial : batch) {
       problems.insert(trial.problem);
     }
-    return static_cast<double>((batch.size() + 15) / 16) +
-           0.1 * static_cast<double>(problems.size());
+    const auto batches_of_16 = (batch.size() + 15) / 16;
+    return static_cast<double>(batches_of_16) + 0.1 * static_cast<double>(problems.size());
   };
   for (int budget = 1; budget <= 16; ++budget) {
     Stopwatch watch;

@@ -9,6 +9,7 @@
 #include "engine/gpu_layouts.hpp"
 #include "fusion/joined_products.hpp"
 #include "fusion/lower.hpp"
+#include "fusion/rotated_products.hpp"
 #include "graph/normalise.hpp"
 
 namespace stof::bench {
@@ -78,8 +79,11 @@ SearchLab::SearchLab(int device, const Graph& graph)
       build_layout_(fusion::remembering([device](const auto& mask, const auto& extent) {
         return engine::build_layout(device, mask, extent);
       })),
-      ir_(fusion::join_products_if_faster(graph::normalise_but_attention(graph.ir()), templates_,
-                                          profile_, build_layout_)
+      ir_(fusion::rotate_products_if_faster(
+              {.ir = fusion::join_products_if_faster(graph::normalise_but_attention(graph.ir()),
+                                                     templates_, profile_, build_layout_)
+                         .ir},
+              templates_, profile_, build_layout_)
               .ir) {}
 
 std::string SearchLab::compiler_build() const {
