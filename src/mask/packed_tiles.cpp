@@ -78,8 +78,8 @@ std::vector<std::int32_t> row_groups(const TileLists& lists, std::int64_t plane)
   std::vector<std::int32_t> ascending = lengths;
   const auto median = ascending.begin() + std::ssize(ascending) / 2;
   std::ranges::nth_element(ascending, median);
-  std::ranges::stable_partition(groups,
-                                [&](std::int32_t group) { return lengths[group] > 2 * *median; });
+  std::stable_partition(groups.begin(), groups.end(),
+                        [&](std::int32_t group) { return lengths[group] > 2 * *median; });
   return groups;
 }
 
