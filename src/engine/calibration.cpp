@@ -12,6 +12,7 @@
 
 #include "base/gpu_target.hpp"
 #include "cost/model.hpp"
+#include "fusion/choose.hpp"
 #include "fusion/lower.hpp"
 #include "graph/normalise.hpp"
 #include "mask/attention_tiles.hpp"
@@ -150,7 +151,7 @@ std::shared_ptr<const Prediction> prediction_of(const TuningSpace& space, const 
     if (!kernel->contract.takes_mask_array("key_col")) {
       const auto given = made->config.find("tile_q");
       const std::int64_t tile_q = given == made->config.end() ? mask::kTile : given->second;
-      const bool is_packed = kernel->contract.takes_mask_array("packed_keys");
+      const bool is_packed = fusion::packs(kernel->contract);
       made->tiles = cost::tile_work(is_packed ? mask::packed_tiles(layout, tile_q).lists
                                               : mask::attention_tiles(layout, tile_q));
       made->attention->tiles = &made->tiles;

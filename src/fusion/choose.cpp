@@ -26,8 +26,8 @@ bool reads_windows(const Use& use) {
   return use.kernel->contract.takes_mask_array("window_col");
 }
 
-bool packs(const Use& use) {
-  return use.kernel->contract.takes_mask_array("packed_keys");
+bool packs(const contract::TemplateContract& contract) {
+  return contract.takes_mask_array("packed_keys");
 }
 
 bool takes_bands(const Use& use) {
@@ -152,6 +152,12 @@ std::string problem_text(const std::vector<Use>& uses, const cost::Epilogue& epi
   return text;
 }
 
+// Query rows of a tile.
+std::int64_t tile_rows(const KernelConfig& config) {
+  const auto parameter = config.find("tile_q");
+  return parameter == config.end() ? mask::kTile : parameter->second;
+}
+
 // Of 64 query rows each.
 std::int64_t query_tiles(const Use& use) {
   return use.dim("batch") * use.dim("heads") * mask::ceil_div(use.dim("q_len"), mask::kTile);
@@ -218,7 +224,7 @@ bool is_out_of_place(const Use& use, const std::vector<Use>& uses, const Attenti
   const auto band = std::find_if(uses.begin(), uses.end(), takes_bands);
   const bool is_for_bands = band != uses.end() && band_config(*band, mask);
   return takes_bands(use) != is_for_bands ||
-         (packs(use) && tiles_per_row(use, mask) > kMostPackedTiles);
+         (packs(use.kernel->contract) && tiles_per_row(use, mask) > kMostPackedTiles);
 }
 
 // What the expressions of a modifier read takes registers, which blocks that have all of an SM set
@@ -418,13 +424,10 @@ cost::Prediction Chooser::predict(const cost::Problem& problem, const KernelConf
   if (problem.contract->takes_mask_array("window_col")) {
     work.windows = mask->arrays->window_counts();
   } else if (!problem.contract->takes_mask_array("key_col")) {
-    const auto parameter = config.find("tile_q");
-    const std::int64_t tile_q = parameter == config.end() ? mask::kTile : parameter->second;
     if (mask->run_time) {
-      mean = cost::mean_tile_work(mask->features(), tile_q);
+      mean = cost::mean_tile_work(mask->features(), tile_rows(config));
     }
-    const bool is_packed = problem.contract->takes_mask_array("packed_keys");
-    work.tiles = mask->run_time ? &mean : &tile_work(*mask, tile_q, is_packed);
+    work.tiles = mask->run_time ? &mean : &tile_work(*problem.contract, config, *mask);
     work.long_tiles = long_tiles(*problem.contract, *problem.scope, config, *mask);
   }
   return model_.predict(problem, config, &work);
@@ -436,13 +439,14 @@ cost::LongTiles Chooser::long_tiles(const contract::TemplateContract& contract,
   if (mask.run_time || !cost::takes_long_tiles(contract)) {
     return {};
   }
-  return cost::long_tiles(
-      {.contract = &contract, .scope = &scope, .work = {}, .epilogue = {}}, config,
-      tile_work(mask, config.at("tile_q"), contract.takes_mask_array("packed_keys")));
+  return cost::long_tiles({.contract = &contract, .scope = &scope, .work = {}, .epilogue = {}},
+                          config, tile_work(contract, config, mask));
 }
 
-const cost::TileWork& Chooser::tile_work(const AttentionMask& mask, std::int64_t tile_q,
-                                         bool is_packed) {
+const cost::TileWork& Chooser::tile_work(const contract::TemplateContract& contract,
+                                         const KernelConfig& config, const AttentionMask& mask) {
+  const std::int64_t tile_q = tile_rows(config);
+  const bool is_packed = packs(contract);
   const auto key = std::tuple(mask.arrays, tile_q, is_packed);
   const auto found = tile_work_.find(key);
   if (found != tile_work_.end()) {

@@ -19,8 +19,8 @@ namespace stof::fusion {
 bool reads_key_rows(const Use& use);
 // Whether those are lists of the columns of windows, which are made on the host.
 bool reads_windows(const Use& use);
-// Whether its query tiles and their keys are packed of what is seen, on the host.
-bool packs(const Use& use);
+// Whether query tiles and their keys are packed of what is seen, on the host.
+bool packs(const contract::TemplateContract& contract);
 // Whether its template takes masks that are bands, and no others.
 bool takes_bands(const Use& use);
 
@@ -76,7 +76,8 @@ class Chooser {
                               const AttentionMask* mask);
   cost::Prediction predict(const cost::Problem& problem, const kernel::KernelConfig& config,
                            const AttentionMask* mask);
-  const cost::TileWork& tile_work(const AttentionMask& mask, std::int64_t tile_q, bool is_packed);
+  const cost::TileWork& tile_work(const contract::TemplateContract& contract,
+                                  const kernel::KernelConfig& config, const AttentionMask& mask);
   // Those that the setting of a use is to work on in parts.
   cost::LongTiles long_tiles(const contract::TemplateContract& contract,
                              const contract::ContractScope& scope,

@@ -166,7 +166,7 @@ std::vector<Use> GroupPlanner::fitting_uses(const Group& group, const AttentionM
                                                   : "";
       }
     }
-    if (mask != nullptr && packs(use) && use.misfit.empty()) {
+    if (mask != nullptr && packs(use.kernel->contract) && use.misfit.empty()) {
       const bool is_known = mask->arrays != nullptr && mask->arrays->has_key_rows();
       const bool is_large = mask->features().mask_class == mask::MaskClass::InlinePredicate;
       use.misfit = !is_known  ? "packed tiles are made of masks that are known before"

@@ -24,10 +24,6 @@ using namespace stof::testing;
 
 namespace {
 
-int count(const graph::Ir& ir, graph::OpKind kind) {
-  return static_cast<int>(std::ranges::count(ir.operators, kind, &graph::Operator::kind));
-}
-
 int norms(const graph::Ir& ir) {
   return count(ir, graph::OpKind::LayerNorm) + count(ir, graph::OpKind::RmsNorm);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "base/device_profile.hpp"
@@ -19,6 +20,11 @@ inline const fusion::TemplateLibrary& shipped_templates() {
   static const fusion::TemplateLibrary library =
       fusion::read_templates(render::TemplateStore::open({}).texts());
   return library;
+}
+
+// Operators of a kind.
+inline int count(const graph::Ir& ir, graph::OpKind kind) {
+  return static_cast<int>(std::ranges::count(ir.operators, kind, &graph::Operator::kind));
 }
 
 // The six builders of examples/models, two layers each, at their full widths, with masks of every

@@ -22,10 +22,6 @@ using namespace stof::testing;
 
 namespace {
 
-int count(const graph::Ir& ir, graph::OpKind kind) {
-  return static_cast<int>(std::ranges::count(ir.operators, kind, &graph::Operator::kind));
-}
-
 // Attention with grouped heads, whose Q and K are turned.
 struct TurnedLayer {
   Graph graph{"turned"};

@@ -68,35 +68,29 @@ void CompileClock::see(const jit::Event& event) {
 
 SearchLab::SearchLab(int device, const Graph& graph)
     : device_(device),
-      profile_(cuda::read_device_profile(device)),
-      cache_({.directory = {}, .lock_folder = {}, .packs = {}, .on_warning = {}}),
-      renderer_(std::make_shared<const render::TemplateStore>(render::TemplateStore::open({}))),
-      templates_(fusion::read_templates(renderer_.store().texts())),
-      jit_(cache_, compiler_,
-           {.may_compile = true,
-            .on_event = [this](const jit::Event& event) { clock_.see(event); }}),
-      template_jit_(cache_, compiler_, renderer_, jit_),
+      shop_(device, [this](const jit::Event& event) { clock_.see(event); }),
       build_layout_(fusion::remembering([device](const auto& mask, const auto& extent) {
         return engine::build_layout(device, mask, extent);
       })),
       ir_(fusion::rotate_products_if_faster(
               {.ir = fusion::join_products_if_faster(graph::normalise_but_attention(graph.ir()),
-                                                     templates_, profile_, build_layout_)
+                                                     shop_.templates, shop_.profile, build_layout_)
                          .ir},
-              templates_, profile_, build_layout_)
+              shop_.templates, shop_.profile, build_layout_)
               .ir) {}
 
 std::string SearchLab::compiler_build() const {
-  return compiler_.inputs({.source = {}, .target = base::parse_gpu_target(profile_.target)})
+  return shop_.compiler
+      .inputs({.source = {}, .target = base::parse_gpu_target(shop_.profile.target)})
       .compiler;
 }
 
 engine::TunerTools SearchLab::tuner_tools(cache::TuningStore& store) const {
   return {.device = device_,
-          .profile = &profile_,
-          .templates = &templates_,
-          .templates_digest = renderer_.store().digest(),
-          .jit = &template_jit_,
+          .profile = &shop_.profile,
+          .templates = &shop_.templates,
+          .templates_digest = shop_.renderer.store().digest(),
+          .jit = &shop_.template_jit,
           .compiler = [this] { return compiler_build(); },
           .store = &store,
           .build_layout = build_layout_,
@@ -105,8 +99,8 @@ engine::TunerTools SearchLab::tuner_tools(cache::TuningStore& store) const {
 
 engine::TrialTools SearchLab::trial_tools() const {
   return {.device = device_,
-          .profile = &profile_,
-          .jit = &template_jit_,
+          .profile = &shop_.profile,
+          .jit = &shop_.template_jit,
           .compiler = compiler_build(),
           .stop = {},
           .tell = [](const std::string&, const std::string&) {}};
@@ -140,12 +134,13 @@ Found SearchLab::tune_again() {
     if (const auto tuned = engine::Tuner(tuner_tools(*store_)).find(ir_)) {
       take(found, *tuned);
     }
-    template_jit_.get_or_compile(lower(found).specs, base::parse_gpu_target(profile_.target));
+    shop_.template_jit.get_or_compile(lower(found).specs,
+                                      base::parse_gpu_target(shop_.profile.target));
   });
 }
 
 SearchLab::Searched::Searched(const SearchLab& lab)
-    : space(lab.ir_, lab.templates_, lab.profile_, lab.build_layout_),
+    : space(lab.ir_, lab.shop_.templates, lab.shop_.profile, lab.build_layout_),
       records(*lab.store_),
       runner(lab.trial_tools(), space, records) {}
 
@@ -164,7 +159,7 @@ Found SearchLab::search(const std::string& how, double max_seconds, const Search
 }
 
 fusion::Lowered SearchLab::lower(const Found& found) const {
-  return fusion::lower(ir_, templates_, profile_, build_layout_, found.decisions);
+  return fusion::lower(ir_, shop_.templates, shop_.profile, build_layout_, found.decisions);
 }
 
 std::vector<double> SearchLab::time_plans(const std::vector<Found>& found,
@@ -174,7 +169,7 @@ std::vector<double> SearchLab::time_plans(const std::vector<Found>& found,
   for (const Found& one : found) {
     plans.push_back(lower(one));
   }
-  const engine::TuningSpace space(ir_, templates_, profile_, build_layout_);
+  const engine::TuningSpace space(ir_, shop_.templates, shop_.profile, build_layout_);
   const auto store = no_records();
   tune::Records records(*store);
   return engine::TrialRunner(trial_tools(), space, records)
@@ -185,7 +180,7 @@ double SearchLab::render_ms(const Found& found) const {
   const fusion::Lowered plan = lower(found);
   const double start = tune::steady_seconds();
   for (const kernel::KernelSpec& spec : plan.specs) {
-    renderer_.render(spec.file, render::from_json(spec.variables));
+    shop_.renderer.render(spec.file, render::from_json(spec.variables));
   }
   return 1e3 * (tune::steady_seconds() - start) /
          static_cast<double>(std::max<std::size_t>(plan.specs.size(), 1));

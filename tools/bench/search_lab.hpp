@@ -8,15 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "cache/cache.hpp"
-#include "compile/nvrtc_compiler.hpp"
 #include "engine/trial_runner.hpp"
 #include "engine/tuner.hpp"
 #include "engine/tuning_space.hpp"
 #include "fusion/decisions.hpp"
-#include "jit/template_jit.hpp"
 #include "stof/graph.hpp"
 #include "tune/search.hpp"
+#include "workshop.hpp"
 
 // Searches for one graph on this GPU, each by itself but for the kernels, which are compiled once.
 namespace stof::bench {
@@ -94,14 +92,8 @@ class SearchLab {
   };
 
   int device_;
-  base::DeviceProfile profile_;
-  cache::Cache cache_;
-  render::Renderer renderer_;
-  fusion::TemplateLibrary templates_;
-  compile::NvrtcCompiler compiler_;
   CompileClock clock_;
-  jit::Jit jit_;
-  jit::TemplateJit template_jit_;
+  Workshop shop_;
   fusion::BuildLayout build_layout_;
   graph::Ir ir_;
   std::unique_ptr<cache::TuningStore> store_;  // of the first tune()

@@ -22,18 +22,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/parallel.hpp"
-#include "cache/cache.hpp"
-#include "compile/nvrtc_compiler.hpp"
 #include "cost/model.hpp"
 #include "cuda/device.hpp"
-#include "cuda/read_device_profile.hpp"
 #include "engine/gpu_layouts.hpp"
 #include "engine/segment_check.hpp"
 #include "execute/device_program.hpp"
 #include "execute/replay.hpp"
 #include "fusion/lower.hpp"
 #include "graph/normalise.hpp"
-#include "jit/template_jit.hpp"
 #include "mask/bits.hpp"
 #include "selection_record.hpp"
 #include "selection_replay.hpp"
@@ -41,6 +37,7 @@
 #include "stof/error.hpp"
 #include "stof/stof.hpp"
 #include "tune/race.hpp"
+#include "workshop.hpp"
 
 namespace {
 
@@ -116,16 +113,7 @@ struct Case {
 
 class Bench {
  public:
-  Bench()
-      : profile_(stof::cuda::read_device_profile(kDevice)),
-        cache_({.directory = {}, .lock_folder = {}, .packs = {}, .on_warning = {}}),
-        renderer_(std::make_shared<const stof::render::TemplateStore>(
-            stof::render::TemplateStore::open({}))),
-        templates_(fusion::read_templates(renderer_.store().texts())),
-        jit_(cache_, compiler_, {}),
-        template_jit_(cache_, compiler_, renderer_, jit_) {}
-
-  const stof::base::DeviceProfile& profile() const { return profile_; }
+  const stof::base::DeviceProfile& profile() const { return shop_.profile; }
 
   SelectionMask measure(const SelectionGroup& group) {
     SelectionMask record{.family = group.family,
@@ -194,8 +182,8 @@ class Bench {
     constexpr double kMostKeys = 1 << 25;
     const double keys = features.mean_keys * static_cast<double>(features.extent.q_len);
     std::vector<fusion::Setting> settings;
-    const stof::cost::Model model(profile_);
-    for (const fusion::KernelTemplate& kernel : templates_) {
+    const stof::cost::Model model(shop_.profile);
+    for (const fusion::KernelTemplate& kernel : shop_.templates) {
       const std::string& name = kernel.contract.name;
       const bool takes_keys = kernel.contract.takes_mask_array("key_col") ||
                               kernel.contract.takes_mask_array("window_col");
@@ -224,7 +212,7 @@ class Bench {
              .plain = {},
              .record = {},
              .candidates = {}};
-    one.plain = fusion::lower(one.ir, templates_, profile_, build_layout);
+    one.plain = fusion::lower(one.ir, shop_.templates, shop_.profile, build_layout);
     one.record.dims = one.plain.scopes.at(0).dims;
     return one;
   }
@@ -239,7 +227,8 @@ class Bench {
       const fusion::Decisions decisions{
           .scheme = one.plain.scheme, .settings = {{problem, setting}}, .lists_all = false};
       Candidate& candidate = one.candidates[static_cast<std::size_t>(i)];
-      candidate.lowered = fusion::lower(one.ir, templates_, profile_, build_layout, decisions);
+      candidate.lowered =
+          fusion::lower(one.ir, shop_.templates, shop_.profile, build_layout, decisions);
       candidate.record = {.kernel = setting.kernel,
                           .config = setting.config,
                           .measured_us = {},
@@ -258,8 +247,8 @@ class Bench {
         specs.insert(specs.end(), candidate.lowered.specs.begin(), candidate.lowered.specs.end());
       }
     }
-    auto compiled =
-        template_jit_.get_or_compile(specs, stof::base::parse_gpu_target(profile_.target));
+    auto compiled = shop_.template_jit.get_or_compile(
+        specs, stof::base::parse_gpu_target(shop_.profile.target));
     auto next = compiled.begin();
     for (Case& one : cases) {
       for (Candidate& candidate : one.candidates) {
@@ -282,7 +271,7 @@ class Bench {
     }
     const execute::TensorContents contents = contents_of(one);
     const int copy_count = execute::TensorCopies::count_for(
-        contents, 2 * static_cast<std::size_t>(profile_.l2_bytes), kMostRuns);
+        contents, 2 * static_cast<std::size_t>(shop_.profile.l2_bytes), kMostRuns);
     const int runs =
         std::max(copy_count, std::clamp(static_cast<int>(kReplayUs / least_us), 1, kMostRuns));
     const execute::TensorCopies copies(kDevice, contents, copy_count);
@@ -343,13 +332,7 @@ class Bench {
     return contents;
   }
 
-  stof::base::DeviceProfile profile_;
-  stof::cache::Cache cache_;
-  stof::render::Renderer renderer_;
-  fusion::TemplateLibrary templates_;
-  stof::compile::NvrtcCompiler compiler_;
-  stof::jit::Jit jit_;
-  stof::jit::TemplateJit template_jit_;
+  stof::bench::Workshop shop_{kDevice};
   std::vector<std::byte> random_;
 };
 

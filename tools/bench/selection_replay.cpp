@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/parallel.hpp"
+#include "fusion/choose.hpp"
 #include "mask/bits.hpp"
 #include "tune/fit_positive.hpp"
 
@@ -207,7 +208,7 @@ SelectionReplay::SelectionReplay(std::vector<SelectionMask> masks,
         entry.work.windows = mask.windows;
         if (!kernel->contract.takes_mask_array("key_col")) {
           const auto tile_q = entry.config.find("tile_q");
-          const bool is_packed = kernel->contract.takes_mask_array("packed_keys");
+          const bool is_packed = fusion::packs(kernel->contract);
           entry.work.tiles = &(is_packed ? mask.packed : mask.tiles)
                                   .at(tile_q == entry.config.end() ? 64 : tile_q->second);
           entry.work.long_tiles = cost::long_tiles(entry.problem, entry.config, *entry.work.tiles);

@@ -16,16 +16,14 @@
 #include <fmt/format.h>
 
 #include "cache/cache.hpp"
-#include "compile/nvrtc_compiler.hpp"
-#include "cuda/read_device_profile.hpp"
 #include "engine/gpu_layouts.hpp"
 #include "engine/trial_runner.hpp"
 #include "engine/tuning_space.hpp"
 #include "fusion/lower.hpp"
 #include "graph/normalise.hpp"
-#include "jit/template_jit.hpp"
 #include "masks.hpp"
 #include "stof/stof.hpp"
+#include "workshop.hpp"
 
 namespace {
 
@@ -73,25 +71,16 @@ std::string text_of(const tune::Setting& setting) {
 
 class Bench {
  public:
-  Bench()
-      : profile_(stof::cuda::read_device_profile(kDevice)),
-        cache_({.directory = {}, .lock_folder = {}, .packs = {}, .on_warning = {}}),
-        renderer_(std::make_shared<const stof::render::TemplateStore>(
-            stof::render::TemplateStore::open({}))),
-        templates_(fusion::read_templates(renderer_.store().texts())),
-        jit_(cache_, compiler_, {}),
-        template_jit_(cache_, compiler_, renderer_, jit_) {}
-
   void run(const std::string& name, const std::vector<std::string>& words) {
     const stof::graph::Ir ir = stof::graph::normalise_but_attention(graph_of(name).ir());
     const fusion::BuildLayout build_layout =
         fusion::remembering([](const auto& mask, const auto& extent) {
           return stof::engine::build_layout(kDevice, mask, extent);
         });
-    const fusion::Lowered plain = fusion::lower(ir, templates_, profile_, build_layout);
-    stof::engine::TuningSpace space(ir, templates_, profile_, build_layout);
+    stof::engine::TuningSpace space(ir, shop_.templates, shop_.profile, build_layout);
+    const tune::Space schemes = space.space();
     const std::string problem =
-        tune::parts_of(space.space(), space.space().proposals.front()).value().front().problem;
+        tune::parts_of(schemes, schemes.proposals.front()).value().front().problem;
     std::vector<tune::Trial> trials;
     for (const tune::Setting& setting : space.settings(problem)) {
       const std::vector<std::string> its_words = split(text_of(setting), ' ');
@@ -104,8 +93,8 @@ class Bench {
     stof::cache::TuningStore store(std::nullopt, false, {}, {});
     tune::Records records(store);
     stof::engine::TrialRunner runner({.device = kDevice,
-                                      .profile = &profile_,
-                                      .jit = &template_jit_,
+                                      .profile = &shop_.profile,
+                                      .jit = &shop_.template_jit,
                                       .compiler = "",
                                       .stop = {},
                                       .tell = [](const auto&, const auto&) {}},
@@ -115,8 +104,8 @@ class Bench {
     for (std::size_t i = 0; i < trials.size(); ++i) {
       lines.emplace_back(outcomes[i].time_us.value_or(1e9),
                          fmt::format("{:9.2f} {:9.2f}  {} {}", outcomes[i].time_us.value_or(-1),
-                                     space.predict(trials[i], profile_), text_of(trials[i].setting),
-                                     outcomes[i].failure));
+                                     space.predict(trials[i], shop_.profile),
+                                     text_of(trials[i].setting), outcomes[i].failure));
     }
     std::ranges::sort(lines);
     std::puts(fmt::format("{}: measured µs, predicted µs", name).c_str());
@@ -127,13 +116,7 @@ class Bench {
   }
 
  private:
-  stof::base::DeviceProfile profile_;
-  stof::cache::Cache cache_;
-  stof::render::Renderer renderer_;
-  fusion::TemplateLibrary templates_;
-  stof::compile::NvrtcCompiler compiler_;
-  stof::jit::Jit jit_;
-  stof::jit::TemplateJit template_jit_;
+  stof::bench::Workshop shop_{kDevice};
 };
 
 }  // namespace
