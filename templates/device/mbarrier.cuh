@@ -15,6 +15,17 @@ __device__ __forceinline__ void arrive(unsigned barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
+#if __CUDA_ARCH__ >= 900
+// Once for all lanes.
+__device__ __forceinline__ void arrive_of_warp(unsigned barrier) {
+  asm volatile(
+      "{ .reg .pred p;\n"
+      "elect.sync _|p, 0xffffffff;\n"
+      "@p mbarrier.arrive.shared::cta.b64 _, [%0]; }" ::"r"(barrier)
+      : "memory");
+}
+#endif
+
 // Arrives when all copies are there that this thread has started with cp_async_16 by now.
 __device__ __forceinline__ void arrive_with_copies(unsigned barrier) {
   asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
@@ -51,6 +62,12 @@ struct RingPlace {
   unsigned slot = 0, parity = 0;
 
   __device__ __forceinline__ void advance() {
+    if (Slots % 2 == 0 && (Slots & (Slots - 1)) == 0) {  // in fewer instructions
+      const unsigned next = parity * Slots + slot + 1;
+      slot = next % Slots;
+      parity = next / Slots % 2;
+      return;
+    }
     slot = slot + 1 == Slots ? 0 : slot + 1;
     parity ^= slot == 0;
   }

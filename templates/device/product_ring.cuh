@@ -69,14 +69,13 @@ struct ProductRing {
     }
   }
   template <bool IsTurned>
-  __device__ __forceinline__ static unsigned long long weight_operand(unsigned stage, int k) {
+  __device__ __forceinline__ static unsigned weight_operand(unsigned stage, int k) {
     const unsigned tile = stage + kBytesX;
     return IsTurned ? stof::advance(k_major_operand(tile), 2 * k)
                     : stof::advance(column_major_operand(tile, 64 * kRowBytes), kRowBytes * k);
   }
   // Of the 64 rows of x that a consumer group has.
-  __device__ __forceinline__ static unsigned long long rows_operand(unsigned stage, int group,
-                                                                    int k) {
+  __device__ __forceinline__ static unsigned rows_operand(unsigned stage, int group, int k) {
     return stof::advance(k_major_operand(stage + group * 64 * kRowBytes), 2 * k);
   }
 

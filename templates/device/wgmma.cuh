@@ -4,21 +4,24 @@
 
 namespace stof {
 
-// An operand whose rows run along k, eight rows being 1024 bytes. 16 further k are 32 bytes.
-__device__ __forceinline__ unsigned long long k_major_operand(unsigned shared) {
+// An operand whose rows run along k, eight rows being 1024 bytes. 16 further k are 32 bytes. This
+// is the lower half of its descriptor; the other one is the same for all.
+__device__ __forceinline__ unsigned k_major_operand(unsigned shared) {
+  return shared >> 4;
+}
+__device__ __forceinline__ unsigned long long descriptor(unsigned operand) {
   constexpr unsigned long long kSwizzle128 = 1ull << 62;
   constexpr unsigned long long kEightRows = 1024 >> 4;
-  return (shared & 0x3ffffu) >> 4 | kEightRows << 32 | kSwizzle128;
+  return operand | kEightRows << 32 | kSwizzle128;
 }
 
 // An operand whose rows lie along k, with 64 columns to a panel and `panel_bytes` from panel to
 // panel. 16 further k are 2048 bytes.
-__device__ __forceinline__ unsigned long long column_major_operand(unsigned shared,
-                                                                   unsigned panel_bytes) {
-  return k_major_operand(shared) | static_cast<unsigned long long>(panel_bytes >> 4) << 16;
+__device__ __forceinline__ unsigned column_major_operand(unsigned shared, unsigned panel_bytes) {
+  return k_major_operand(shared) | panel_bytes >> 4 << 16;
 }
 
-__device__ __forceinline__ unsigned long long advance(unsigned long long operand, int bytes) {
+__device__ __forceinline__ unsigned advance(unsigned operand, int bytes) {
   return operand + (bytes >> 4);
 }
 
