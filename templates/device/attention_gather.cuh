@@ -132,7 +132,7 @@ struct GatheredRow {
   }
 
   __device__ __forceinline__ void follow(float to) {
-    const float factor = rescale_factor(reference, to, 1.0f);
+    const float factor = rescale_factor(reference, to);
     reference = to;
     sum *= factor;
 #pragma unroll
@@ -200,7 +200,7 @@ struct GatheredRow {
   }
   __device__ __forceinline__ void merge(const float* place, int lane) {
     const float best = fmaxf(reference, place[0]);
-    const float factor = rescale_factor(place[0], best, 1.0f);
+    const float factor = rescale_factor(place[0], best);
     follow(best);
     sum += factor * place[1];
     const float* part = place + 2 + min(lane % Rows::kLanes, Rows::kVectors - 1) * Rows::kVector;

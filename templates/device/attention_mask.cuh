@@ -9,6 +9,7 @@ enum class MaskClass { None, IntervalRows, InlinePredicate, Bitmap };
 // States of a 64 x 64 tile; others are numbers of bitmaps.
 constexpr int kTileIsFull = -1;
 constexpr int kTileIsEmpty = -2;
+constexpr int kTileIsCut = -3;  // full, but keys of it do not exist
 
 // The arrays of a mask whose names in a contract begin with "mask.".
 struct MaskArrays {

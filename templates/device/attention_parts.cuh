@@ -68,7 +68,7 @@ struct PartSums {
   // False in all but the last of the parts, which gets the sums of all. Those in `rows` are over
   // all lanes.
   __device__ __forceinline__ bool add(SoftmaxRows<1>& rows, float (&outputs)[1][Outputs], int part,
-                                      float scale_log2, int lane) const {
+                                      int lane) const {
     if (!arrives_last(sums + part * kFloats, rows, outputs, lane))
       return false;
     __syncwarp();  // what a lane has acquired is there for all
@@ -78,7 +78,7 @@ struct PartSums {
       outputs[0][i] = 0;
 #pragma unroll 1
     for (int other = 0; other < parts; ++other)
-      merge(rows, outputs, sums + other * kFloats + lane, scale_log2);
+      merge(rows, outputs, sums + other * kFloats + lane);
     return true;
   }
 
@@ -102,16 +102,16 @@ struct PartSums {
 
   // Adds what leave_part left.
   __device__ __forceinline__ static void merge(SoftmaxRows<1>& rows, float (&outputs)[1][Outputs],
-                                               const float* part, float scale_log2) {
+                                               const float* part) {
     float theirs[kAtOnce], best[1][2], factor[1][2], their_factor[2];
     load(theirs, part + 4 * 32, Outputs);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const float reference = __ldcg(part + 2 * half * 32);
       best[0][half] = fmaxf(rows.reference[0][half], reference);
-      their_factor[half] = rescale_factor(reference, best[0][half], scale_log2);
+      their_factor[half] = rescale_factor(reference, best[0][half]);
     }
-    rows.follow(best, factor, scale_log2);
+    rows.follow(best, factor);
 #pragma unroll
     for (int half = 0; half < 2; ++half)
       rows.sum[0][half] += their_factor[half] * __ldcg(part + (2 * half + 1) * 32);

@@ -24,6 +24,7 @@ struct TileList {
   const int* tile_col;
   const int* tile_bitmap;
   int tiles;
+  bool is_cut;  // keys of the last one do not exist
 };
 
 // Query tiles of rows that lie side by side, and key tiles of 64 such keys. A source has `kBoxes`
@@ -111,7 +112,7 @@ struct Producer {
     const int first = steps * part / parts * Shape::kTiles;
     const int end = steps * (part + 1) / parts * Shape::kTiles;
     return {list.tile_col + first * Source::kNumbers, list.tile_bitmap + first * Shape::kGroups,
-            min(end, list.tiles) - first};
+            min(end, list.tiles) - first, list.is_cut};
   }
 
   // Brings the tiles of the list in the order in which the consumers take them.
@@ -142,6 +143,8 @@ struct Producer {
       listed.box = Source::listed(list.tile_col, box);
     if (lane < Shape::kEntries && entry < list.tiles * Shape::kGroups)
       listed.status = __ldg(list.tile_bitmap + entry);
+    if (list.is_cut && entry >= (list.tiles - 1) * Shape::kGroups && listed.status == kTileIsFull)
+      listed.status = kTileIsCut;
     return listed;
   }
 

@@ -21,25 +21,30 @@ __device__ __forceinline__ float quad_sum(float x) {
   return x + __shfl_xor_sync(0xffffffffu, x, 2);
 }
 
-// What the older parts of a row are multiplied by when its reference goes from `from` up to `to`. A
+// What the older parts of a row are multiplied by when its reference goes from `from` to `to`. A
 // row that has seen no key yet has nothing to multiply, and -inf - -inf would be NaN.
-__device__ __forceinline__ float rescale_factor(float from, float to, float scale_log2) {
-  return to == minus_infinity() ? 1.0f : exp2_approx((from - to) * scale_log2);
+__device__ __forceinline__ float rescale_factor(float from, float to) {
+  return to == minus_infinity() ? 1.0f : exp2_approx(from - to);
 }
 
-// The state of the rows of a warp, one for each half of a row block. `reference` is a raw score:
-// sums and outputs are relative to exp2(reference * scale_log2).
+// The state of the rows of a warp, one for each half of a row block: sums and outputs are relative
+// to exp2(reference).
+//
+// No maximum is taken of the scores of a step. A reference lies 2^kRoom above the highest score of
+// the step that set it, so that probabilities stay below 1, where half has its full precision,
+// until a row has a score that is so much higher than all that set its reference. That is seen from
+// the signs of the exponents, at half an instruction each, and then the references follow.
 template <int RowBlocks>
 struct SoftmaxRows {
-  // The reference need not be the maximum: it follows only when a probability would pass 2^8, which
-  // half holds with the same precision as 1. So the outputs are rescaled once or twice a row and
-  // not for every tile.
-  static constexpr float kSlackLog2 = 8.0f;
+  static constexpr float kRoom = 5.0f;
+  static constexpr float kHighest = 3.402823466e38f;  // of floats
 
   float reference[RowBlocks][2];
   float sum[RowBlocks][2];  // of this lane's columns
+  bool have_references;     // all rows of the warp
 
   __device__ __forceinline__ void clear() {
+    have_references = false;
 #pragma unroll
     for (int i = 0; i < 2 * RowBlocks; ++i) {
       reference[i / 2][i % 2] = minus_infinity();
@@ -52,45 +57,43 @@ struct SoftmaxRows {
   __device__ __forceinline__ void step(float (&s)[RowBlocks][Scores],
                                        float (&o)[RowBlocks][Outputs], float scale_log2) {
     float factor[RowBlocks][2];
-    if (raise(s, factor, scale_log2))
+    if (to_exponents(s, factor, scale_log2))
       scale_rows(o, factor);
-    to_probabilities(s, scale_log2);
+    to_probabilities(s);
   }
 
-  // Has the references follow new scores. Where it says so, to all lanes, older outputs are to be
-  // multiplied by `factor`.
+  // Turns scores into exponents of 2, relative to the references. Where it says so, to all lanes,
+  // these have changed, and older outputs are to be multiplied by `factor`.
   template <int Scores>
-  __device__ __forceinline__ bool raise(const float (&s)[RowBlocks][Scores],
-                                        float (&factor)[RowBlocks][2], float scale_log2) {
-    float best[RowBlocks][2];
-    bool is_passed = false;
-#pragma unroll
-    for (int i = 0; i < 2 * RowBlocks; ++i) {
-      best[i / 2][i % 2] = fmaxf(reference[i / 2][i % 2], row_max(s[i / 2], i % 2));
-      is_passed |= (best[i / 2][i % 2] - reference[i / 2][i % 2]) * scale_log2 > kSlackLog2;
+  __device__ __forceinline__ bool to_exponents(float (&s)[RowBlocks][Scores],
+                                               float (&factor)[RowBlocks][2], float scale_log2) {
+    if (!have_references) {
+      find_references(s, factor, scale_log2);
+      return true;
     }
-    is_passed = __any_sync(0xffffffffu, is_passed);
+    subtract(s, reference, scale_log2);
+    unsigned signs[4] = {~0u, ~0u, ~0u, ~0u};
+#pragma unroll
+    for (int i = 0; i < RowBlocks * Scores; ++i)
+      signs[i / 2 % 4] &= __float_as_uint(s[i / Scores][i % Scores]);
+    const unsigned sign = signs[0] & signs[1] & signs[2] & signs[3];
+    const bool is_passed = __any_sync(0xffffffffu, static_cast<int>(sign) >= 0);
     if (is_passed)
-      follow(best, factor, scale_log2);
+      raise_references(s, factor);
     return is_passed;
   }
 
-  template <int Scores>
-  __device__ __forceinline__ void to_probabilities(float (&s)[RowBlocks][Scores],
-                                                   float scale_log2) {
-    float offset[RowBlocks][2];
-#pragma unroll
-    for (int i = 0; i < 2 * RowBlocks; ++i) {
-      const float top = reference[i / 2][i % 2];
-      offset[i / 2][i % 2] = top == minus_infinity() ? 0.0f : top * scale_log2;
-    }
+  // Sums that AddsUp leaves out come from elsewhere.
+  template <bool AddsUp = true, int Scores>
+  __device__ __forceinline__ void to_probabilities(float (&s)[RowBlocks][Scores]) {
     // In the order in which the second product takes them: 16 keys of all row blocks.
 #pragma unroll
     for (int i = 0; i < RowBlocks * Scores; ++i) {
       const int block = i / 8 % RowBlocks, half = i % 4 / 2;
       float& x = s[block][i / (8 * RowBlocks) * 8 + i % 8];
-      x = exp2_approx(fmaf(x, scale_log2, -offset[block][half]));
-      sum[block][half] += x;
+      x = exp2_approx(x);
+      if (AddsUp)
+        sum[block][half] += x;
     }
   }
 
@@ -102,13 +105,13 @@ struct SoftmaxRows {
   }
 
   // Outputs are to be multiplied by `factor` then.
-  __device__ __forceinline__ void follow(const float (&best)[RowBlocks][2],
-                                         float (&factor)[RowBlocks][2], float scale_log2) {
+  __device__ __forceinline__ void follow(const float (&to)[RowBlocks][2],
+                                         float (&factor)[RowBlocks][2]) {
 #pragma unroll
     for (int i = 0; i < 2 * RowBlocks; ++i) {
       const int block = i / 2, half = i % 2;
-      factor[block][half] = rescale_factor(reference[block][half], best[block][half], scale_log2);
-      reference[block][half] = best[block][half];
+      factor[block][half] = rescale_factor(reference[block][half], to[block][half]);
+      reference[block][half] = to[block][half];
       sum[block][half] *= factor[block][half];
     }
   }
@@ -141,6 +144,57 @@ struct SoftmaxRows {
   }
 
  private:
+  // Until all rows have seen a key: references from the highest scores.
+  template <int Scores>
+  __device__ __forceinline__ void find_references(float (&s)[RowBlocks][Scores],
+                                                  float (&factor)[RowBlocks][2], float scale_log2) {
+    float to[RowBlocks][2];
+    bool have = true;
+#pragma unroll
+    for (int i = 0; i < 2 * RowBlocks; ++i) {
+      const float highest = row_max(s[i / 2], i % 2) * scale_log2;
+      to[i / 2][i % 2] = fmaxf(reference[i / 2][i % 2], highest + kRoom);
+      have &= to[i / 2][i % 2] != minus_infinity();
+    }
+    have_references = __all_sync(0xffffffffu, have);
+    follow(to, factor);
+    // Without a reference all scores are -inf, and any will do.
+#pragma unroll
+    for (int i = 0; i < 2 * RowBlocks; ++i)
+      to[i / 2][i % 2] = fmaxf(to[i / 2][i % 2], -kHighest);
+    subtract(s, to, scale_log2);
+  }
+
+  // All rows have references.
+  template <int Scores>
+  __device__ __forceinline__ void raise_references(float (&exponents)[RowBlocks][Scores],
+                                                   float (&factor)[RowBlocks][2]) {
+#pragma unroll
+    for (int i = 0; i < 2 * RowBlocks; ++i) {
+      const int block = i / 2, half = i % 2;
+      const float rise = fmaxf(row_max(exponents[block], half) + kRoom, 0.0f);
+      factor[block][half] = exp2_approx(-rise);
+      reference[block][half] += rise;
+      sum[block][half] *= factor[block][half];
+#pragma unroll
+      for (int n = 0; n < Scores / 4; ++n) {
+        exponents[block][4 * n + 2 * half] -= rise;
+        exponents[block][4 * n + 2 * half + 1] -= rise;
+      }
+    }
+  }
+
+  template <int Scores>
+  __device__ __forceinline__ static void subtract(float (&s)[RowBlocks][Scores],
+                                                  const float (&from)[RowBlocks][2],
+                                                  float scale_log2) {
+#pragma unroll
+    for (int i = 0; i < RowBlocks * Scores; ++i) {
+      float& x = s[i / Scores][i % Scores];
+      x = fmaf(x, scale_log2, -from[i / Scores][i % 4 / 2]);
+    }
+  }
+
   template <int Scores>
   __device__ __forceinline__ static float row_max(const float (&s)[Scores], int half) {
     float best = minus_infinity();
@@ -152,20 +206,19 @@ struct SoftmaxRows {
 };
 
 // The logarithm of the sum of exponentials of a row; -inf where it saw no key.
-__device__ __forceinline__ float log_sum(float reference, float sum, float scale_log2) {
+__device__ __forceinline__ float log_sum(float reference, float sum) {
   constexpr float kLn2 = 0.6931471805599453f;
-  return sum > 0 ? (reference * scale_log2 + log2f(sum)) * kLn2 : minus_infinity();
+  return sum > 0 ? (reference + log2f(sum)) * kLn2 : minus_infinity();
 }
 
 // Of a row block, `valid` of whose rows exist.
 __device__ __forceinline__ void write_log_sums(float* lse, const float (&reference)[2],
-                                               const float (&sum)[2], float scale_log2, int valid,
-                                               int lane) {
+                                               const float (&sum)[2], int valid, int lane) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int row = lane / 4 + 8 * half;
     if (lane % 4 == 0 && row < valid)
-      lse[row] = log_sum(reference[half], sum[half], scale_log2);
+      lse[row] = log_sum(reference[half], sum[half]);
   }
 }
 
@@ -187,16 +240,15 @@ __device__ __forceinline__ void leave_part(float* part, const SoftmaxRows<RowBlo
 // The sums are those over all lanes.
 template <int Threads, int RowBlocks, int Outputs>
 __device__ __forceinline__ void add_part(const float* part, SoftmaxRows<RowBlocks>& rows,
-                                         float (&o)[RowBlocks][Outputs], float scale_log2,
-                                         int thread) {
+                                         float (&o)[RowBlocks][Outputs], int thread) {
   float best[RowBlocks][2], factor[RowBlocks][2], own_factor[RowBlocks][2];
 #pragma unroll
   for (int i = 0; i < 2 * RowBlocks; ++i) {
     const float reference = part[2 * i * Threads + thread];
     best[i / 2][i % 2] = fmaxf(rows.reference[i / 2][i % 2], reference);
-    factor[i / 2][i % 2] = rescale_factor(reference, best[i / 2][i % 2], scale_log2);
+    factor[i / 2][i % 2] = rescale_factor(reference, best[i / 2][i % 2]);
   }
-  rows.follow(best, own_factor, scale_log2);
+  rows.follow(best, own_factor);
   rows.scale_rows(o, own_factor);
 #pragma unroll
   for (int i = 0; i < 2 * RowBlocks; ++i) {

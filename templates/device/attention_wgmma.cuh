@@ -2,6 +2,7 @@
 // in which element e of the n-th 8-column block of a thread is [4 n + e].
 #pragma once
 
+#include "device/attention_softmax.cuh"
 #include "device/mbarrier.cuh"
 #include "device/mma.cuh"
 #include "device/numeric.cuh"
@@ -13,7 +14,11 @@
 namespace stof {
 
 // Sizes of a block. Tiles of Q, K, V and O lie in panels of 64 columns, 128 bytes a row.
-template <int HeadDim, int ValueDim, int TileQ, int TileK, int Slots, int QuerySlots>
+// With AddsUp, values that fill a panel are followed by 8 columns of ones, which have the second
+// product make the sums of the probabilities as well, those that it multiplies: an eighth more of
+// it, instead of an addition for each score.
+template <int HeadDim, int ValueDim, int TileQ, int TileK, int Slots, int QuerySlots,
+          bool AddsUp = false>
 struct AttentionShape {
   static constexpr int kGroups = TileQ / 64;         // of 64 query rows, a warp group each
   static constexpr int kTiles = TileK / 64;          // key tiles of a step
@@ -22,7 +27,10 @@ struct AttentionShape {
   static constexpr int kKeyPanels = (HeadDim + 63) / 64, kValuePanels = (ValueDim + 63) / 64;
   static constexpr int kPanels = kKeyPanels > kValuePanels ? kKeyPanels : kValuePanels;
   static constexpr int kValueColumns = (ValueDim + 15) / 16 * 16;
-  static constexpr int kRowBytes = 128, kTileBytes = 64 * kRowBytes;  // of a panel
+  static constexpr bool kAddsUp = AddsUp;
+  static_assert(!AddsUp || kValueColumns == 64);
+  static constexpr int kOutputs = kValueColumns / 2 + (kAddsUp ? 4 : 0);  // of a thread
+  static constexpr int kRowBytes = 128, kTileBytes = 64 * kRowBytes;      // of a panel
   static constexpr int kQueryPanelBytes = TileQ * kRowBytes, kPanelBytes = TileK * kRowBytes;
   static constexpr int kBitmapBytes = 512;
 };
@@ -64,12 +72,12 @@ __device__ __forceinline__ void pack_probabilities(unsigned (&p)[Count / 8][4],
 // lie, or in registers.
 template <typename Shape, int Steps, bool InRegisters>
 struct QueryOperand {
-  unsigned long long operand;
+  unsigned operand;
 
   __device__ __forceinline__ void take(unsigned queries, int warp, int) {
     operand = k_major_operand(queries + warp / 4 * Shape::kTileBytes);
   }
-  __device__ __forceinline__ unsigned long long at(int step) const {
+  __device__ __forceinline__ unsigned at(int step) const {
     return advance(operand, step / 4 * Shape::kQueryPanelBytes + step % 4 * 32);
   }
 };
@@ -90,6 +98,46 @@ struct QueryOperand<Shape, Steps, true> {
   }
 };
 
+// The values of a step as the B operand of the second product, and those 16 keys further on. The
+// ones behind them lie elsewhere in shared memory, and there are 16 rows of them.
+template <typename Shape>
+__device__ __forceinline__ unsigned values_operand(unsigned values, unsigned ones) {
+  return column_major_operand(values, Shape::kAddsUp ? ones - values : Shape::kPanelBytes);
+}
+template <typename Shape>
+__device__ __forceinline__ unsigned advance_values(unsigned values, int steps) {
+  const unsigned further = steps * (16 * Shape::kRowBytes >> 4);
+  return values + further - (Shape::kAddsUp ? further << 16 : 0);
+}
+
+// By all threads, before a barrier.
+template <typename T, int Count>
+__device__ __forceinline__ void fill_ones(uint4 (&ones)[Count]) {
+  const unsigned one = pack2<T>(1, 1);
+  for (int i = threadIdx.x; i < Count; i += blockDim.x)
+    ones[i] = {one, one, one, one};
+  fence_for_wgmma();
+}
+
+// The outputs of a thread without the sums behind them.
+template <typename Shape>
+__device__ __forceinline__ float (
+    &without_sums(float (&outputs)[1][Shape::kOutputs]))[1][Shape::kValueColumns / 2] {
+  return reinterpret_cast<float(&)[1][Shape::kValueColumns / 2]>(outputs);
+}
+
+// Has the rows know their sums, over all lanes.
+template <typename Shape>
+__device__ __forceinline__ void take_sums(SoftmaxRows<1>& rows,
+                                          const float (&outputs)[1][Shape::kOutputs]) {
+  if constexpr (Shape::kAddsUp) {
+    rows.sum[0][0] = outputs[0][Shape::kValueColumns / 2];
+    rows.sum[0][1] = outputs[0][Shape::kValueColumns / 2 + 2];
+  } else {
+    rows.add_lanes();
+  }
+}
+
 // Zeroes the rows from `valid` on of a tile of 64 rows, in each of its panels, by a warp group.
 template <int Panels, int PanelBytes>
 __device__ __forceinline__ void clear_rows(unsigned tile, int valid, int thread) {
@@ -104,8 +152,8 @@ __device__ __forceinline__ void clear_rows(unsigned tile, int valid, int thread)
   }
 }
 
-// Writes the 16 rows of a warp, whose first element is `origin`, by way of its rows of `queries`,
-// which no one reads any more.
+// Begins to write the 16 rows of a warp, whose first element is `origin`, by way of its rows of
+// `queries`, which no one reads any more, nor writes before wait_for_store_reads.
 template <typename Shape, typename T>
 __device__ __forceinline__ void store_rows(const TensorMap& o, unsigned queries,
                                            const float (&x)[Shape::kValueColumns / 2],
@@ -120,7 +168,7 @@ __device__ __forceinline__ void store_rows(const TensorMap& o, unsigned queries,
       origin.column = panel * 64;
       store_tile(o, rows + panel * Shape::kQueryPanelBytes, origin);
     }
-    wait_for_store_reads();
+    commit_stores();
   }
 }
 
@@ -130,6 +178,7 @@ template <typename Shape>
 struct AttentionShared {
   unsigned char queries[Shape::kQuerySlots][Shape::kPanels * Shape::kQueryPanelBytes];
   unsigned char slots[Shape::kSlots][Shape::kPanels * Shape::kPanelBytes];  // a step of K or V each
+  uint4 ones[Shape::kAddsUp ? 128 : 1];                                     // 16 rows of a panel
   unsigned bitmaps[Shape::kSlots][Shape::kEntries][Shape::kBitmapBytes / 4];
   StepNotes<Shape> notes[Shape::kSlots];
   QueryTile tiles[Shape::kQuerySlots];
@@ -176,19 +225,11 @@ struct AttentionShared {
     group_barrier<Shape::kGroups>(group);
   }
 
-  // Writes the 16 rows of a warp, whose first element is `origin`, and frees the slot of queries.
-  template <typename T>
-  __device__ __forceinline__ void store_outputs(const TensorMap& o, unsigned slot,
-                                                const float (&x)[Shape::kValueColumns / 2],
-                                                TileOrigin origin) {
-    store_rows<Shape, T>(o, shared_address(queries[slot]), x, origin);
-    free_queries(slot);
-  }
-  // By a warp that is done with them.
+  // By a warp that is done with them, once its outputs have left them.
   __device__ __forceinline__ void free_queries(unsigned slot) {
+    wait_for_reads_of_stores<0>();
     __syncwarp();
-    if (threadIdx.x % 32 == 0)
-      arrive(shared_address(&queries_free[slot]));
+    arrive_of_warp(shared_address(&queries_free[slot]));
   }
 };
 

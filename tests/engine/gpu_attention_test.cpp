@@ -38,9 +38,10 @@ struct AttentionCase {
   bool has_lse = true;
 
   std::string text() const {
-    return fmt::format("{}:{}:{}:{}x{}:{}:{}:{}{}", name, batch, heads, q_len, kv_len, head_dim,
+    return fmt::format("{}:{}:{}:{}x{}:{}:{}:{}{}{}", name, batch, heads, q_len, kv_len, head_dim,
                        value_dim, stof::name(dtype),
-                       heads == kv_heads ? "" : fmt::format(":kv{}", kv_heads));
+                       heads == kv_heads ? "" : fmt::format(":kv{}", kv_heads),
+                       has_lse ? "" : ":no lse");
   }
 };
 
@@ -215,8 +216,12 @@ std::string fault_of(const Engine& engine, const AttentionCase& of, unsigned see
   return {};
 }
 
-// All cases, several at a time; the faults, each on a line.
-std::string faults_of(const std::vector<AttentionCase>& cases) {
+// All cases, several at a time, every third one without sums, which some kernels make in another
+// way then; the faults, each on a line.
+std::string faults_of(std::vector<AttentionCase> cases) {
+  for (std::size_t i = 1; i < cases.size(); i += 3) {
+    cases[i].has_lse = false;
+  }
   const Engine engine({.backend = Backend::Gpu, .cache_dir = ""});
   std::mutex mutex;
   std::string faults;
