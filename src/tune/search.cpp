@@ -76,8 +76,9 @@ class Fine {
        const SearchOptions& options)
       : trials_(trials), options_(options) {
     for (const Part& part : parts) {
-      Racer& racer = racers_.emplace_back(
-          Racer{.part = part, .settings = settings(part.problem), .share = options.first_share});
+      Racer& racer =
+          racers_.emplace_back(Racer{.part = part, .settings = settings(part.problem), .share = 0});
+      racer.share = first_share(racer);
       for (std::size_t place = 0; place < racer.settings.size(); ++place) {
         racer.is_tried.push_back(trials_.find(racer.trial(place)) != nullptr);
       }
@@ -125,6 +126,11 @@ class Fine {
   }
 
  private:
+  int first_share(const Racer& racer) const {
+    const int count = static_cast<int>(racer.settings.size());
+    return options_.first_share > 0 && count <= options_.small ? count : options_.first_share;
+  }
+
   // Parts take turns, so that a budget that ends within a round leaves each with some.
   std::vector<Trial> next_round() {
     std::vector<std::vector<Trial>> taken;

@@ -37,6 +37,7 @@ struct SearchOptions {
   int coarse_settings = 3;    // that a new segment is timed with
   double coarse_share = 0.5;  // of the budget, where a fine stage follows
   int first_share = 5;        // settings of each segment in the first round of the fine stage
+  int small = 48;             // a segment with no more settings has all of them in that round
   int reward = 2;             // more in the next round for the segment that gained most
   double least_gain = 0.01;   // of the whole, that a round of the fine stage has to bring
   int patience = 2;           // rounds that bring less, one after the other, until it ends
@@ -67,7 +68,8 @@ struct SearchResult {
 fusion::Scheme coarse_search(const Space& space, Trials& trials, const SearchOptions& options = {});
 
 // The fine stage: rounds of settings for each of the parts, half of them by the model's order and
-// half next to the best so far. The part that gained most gets more of the next round.
+// half next to the best so far. The part that gained most gets more of the next round. What is
+// small is searched exhaustively: its part of the whole is too little for a gain to show.
 SearchResult fine_search(const std::vector<Part>& parts, const SettingsOf& settings, Trials& trials,
                          const SearchOptions& options = {});
 

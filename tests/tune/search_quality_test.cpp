@@ -126,8 +126,7 @@ TEST_CASE("small spaces: 98 % of exhaustive search") {
   }
   MESSAGE("of exhaustive ", mean(against_exhaustive), ", share ", mean(result.share));
   CHECK(mean(against_exhaustive) >= 0.98);
-  CHECK(percentile(against_exhaustive, 0.05) >= 0.95);
-  CHECK(mean(result.share) <= 0.8);
+  CHECK(percentile(against_exhaustive, 0) >= 0.98);
 }
 
 TEST_CASE("540 settings: the budget is what it may time, and better spent than at random") {

@@ -293,8 +293,8 @@ TEST_CASE("the segment that gains most gets more of the next round") {
   };
   const auto settings = [](const std::string&) { return tiles_up_to(40); };
   Trials trials(measure, {}, {.max_trials = 40});
-  const SearchResult result =
-      stof::tune::fine_search({{.problem = "flat"}, {.problem = "steep"}}, settings, trials);
+  const SearchResult result = stof::tune::fine_search({{.problem = "flat"}, {.problem = "steep"}},
+                                                      settings, trials, {.small = 0});
   CHECK(result.end == End::Trials);
   const auto steep = std::ranges::count(order, "steep");
   CHECK(steep == 5 + 5 + 7 + 4);  // the budget ends within the fourth round
@@ -312,6 +312,30 @@ TEST_CASE("it ends when rounds gain less than one percent") {
   CHECK(result.end == End::Gain);
   CHECK(watch.timed.size() == 15);                     // the first round, and two that gain nothing
   CHECK(result.decisions.front().setting == tile(0));  // of equal ones what runs without a search
+}
+
+TEST_CASE("a part with few settings has all of them timed, however little it is of the whole") {
+  Stopwatch watch;
+  const auto measure = [&](std::span<const Trial> trials) {
+    std::vector<Outcome> outcomes;
+    for (const Trial& trial : trials) {
+      watch.timed.push_back(trial);
+      const bool is_best = trial.problem == "few" && trial.setting == tile(47);
+      outcomes.push_back(
+          {.time_us = trial.problem == "few" ? (is_best ? 1 : 2) : 1000, .failure = {}});
+    }
+    return outcomes;
+  };
+  const auto settings = [](const std::string& problem) {
+    return tiles_up_to(problem == "few" ? 48 : 49);
+  };
+  Trials trials(measure, {}, {});
+  const SearchResult result =
+      stof::tune::fine_search({{.problem = "many"}, {.problem = "few"}}, settings, trials);
+  CHECK(result.end == End::Gain);
+  CHECK(result.decisions[1].setting == tile(47));
+  CHECK(std::ranges::count(watch.timed, "few", &Trial::problem) == 48);
+  CHECK(std::ranges::count(watch.timed, "many", &Trial::problem) == 15);
 }
 
 TEST_CASE("a part of which nothing can be timed keeps its first setting") {
