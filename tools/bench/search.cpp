@@ -31,6 +31,7 @@ namespace {
 
 using nlohmann::json;
 using stof::bench::Found;
+using stof::bench::KernelShop;
 using stof::bench::SearchCell;
 using stof::bench::SearchLab;
 
@@ -98,11 +99,12 @@ void repeat(Layer& layer, json& row) {
 }
 
 // Searched in each way. The row has what is known so far, should a kernel bring the GPU down.
-void measure_layer(const SearchCell& cell, Layer& layer, json& row) {
-  layer.lab = std::make_unique<SearchLab>(kDevice, graph_of(cell));
+void measure_layer(KernelShop& shop, const SearchCell& cell, Layer& layer, json& row) {
+  layer.lab = std::make_unique<SearchLab>(shop, graph_of(cell));
   SearchLab& lab = *layer.lab;
   std::vector<Found> found;
-  row = {{"case", cell.name()}, {"ways", json::object()}};
+  row = {
+      {"case", cell.name()}, {"ways", json::object()}, {"kernels_before", shop.clock.compiled()}};
   const auto add = [&](Found one, double plan_us) {
     row["ways"][one.how] = stof::bench::to_json(one, plan_us);
     found.push_back(std::move(one));
@@ -154,16 +156,16 @@ class Bench {
     while (!left.empty() && has_time(slowest_layer_s_)) {
       measure(left.front(), layers[left.front().name()]);
       left.erase(left.begin());
-      write(left);
+      write();
     }
     for (const SearchCell& cell : stof::bench::search_cells()) {
       Layer& layer = layers[cell.name()];
       if (layer.lab && layer.repeats.size() < kRepeats && has_time(slowest_repeat_s_)) {
         add_repeats(cell.name(), layer);
-        write(left);
+        write();
       }
     }
-    write(left);
+    write();
   }
 
  private:
@@ -179,7 +181,7 @@ class Bench {
       if (cell.layers == 0) {
         row = measure_model(cell);
       } else {
-        measure_layer(cell, layer, row);
+        measure_layer(shop_, cell, layer, row);
       }
       if (cell.is_repeated) {
         repeat(layer, row);
@@ -218,13 +220,15 @@ class Bench {
     row["case"] = cell.name();
     row[has_some ? "stopped_by" : "failure"] = error.what();
     stof::bench::put_row(result_, std::move(row));
-    write({});
+    write();
   }
 
-  void write(const std::vector<SearchCell>& left) {
+  void write() {
     result_["left_out"] = json::array();
-    for (const SearchCell& cell : left) {
-      result_["left_out"].push_back(cell.name());
+    for (const SearchCell& cell : stof::bench::search_cells()) {
+      if (!stof::bench::has_row(result_, cell.name())) {
+        result_["left_out"].push_back(cell.name());
+      }
     }
     stof::bench::write_result(folder_, result_);
   }
@@ -232,6 +236,7 @@ class Bench {
   double most_seconds_;
   std::filesystem::path folder_;
   json result_;
+  KernelShop shop_{kDevice};
   double start_ = stof::tune::steady_seconds();
   double slowest_layer_s_ = 0;  // with its repeats, where it has some
   double slowest_repeat_s_ = 0;

@@ -66,12 +66,13 @@ void CompileClock::see(const jit::Event& event) {
   }
 }
 
-SearchLab::SearchLab(int device, const Graph& graph)
-    : device_(device),
-      shop_(device, [this](const jit::Event& event) { clock_.see(event); }),
-      build_layout_(fusion::remembering([device](const auto& mask, const auto& extent) {
-        return engine::build_layout(device, mask, extent);
-      })),
+SearchLab::SearchLab(KernelShop& shop, const Graph& graph)
+    : kernels_(shop),
+      shop_(shop.work),
+      build_layout_(
+          fusion::remembering([device = shop.device](const auto& mask, const auto& extent) {
+            return engine::build_layout(device, mask, extent);
+          })),
       ir_(fusion::rotate_products_if_faster(
               {.ir = fusion::join_products_if_faster(graph::normalise_but_attention(graph.ir()),
                                                      shop_.templates, shop_.profile, build_layout_)
@@ -86,7 +87,7 @@ std::string SearchLab::compiler_build() const {
 }
 
 engine::TunerTools SearchLab::tuner_tools(cache::TuningStore& store) const {
-  return {.device = device_,
+  return {.device = kernels_.device,
           .profile = &shop_.profile,
           .templates = &shop_.templates,
           .templates_digest = shop_.renderer.store().digest(),
@@ -98,7 +99,7 @@ engine::TunerTools SearchLab::tuner_tools(cache::TuningStore& store) const {
 }
 
 engine::TrialTools SearchLab::trial_tools() const {
-  return {.device = device_,
+  return {.device = kernels_.device,
           .profile = &shop_.profile,
           .jit = &shop_.template_jit,
           .compiler = compiler_build(),
@@ -108,12 +109,12 @@ engine::TrialTools SearchLab::trial_tools() const {
 
 Found SearchLab::timed(const std::string& how, const std::function<void(Found&)>& run) {
   const double start = tune::steady_seconds();
-  const CompileClock before = clock_;
+  const CompileClock before = kernels_.clock;
   Found found;
   found.how = how;
   run(found);
-  found.compiled = clock_.compiled() - before.compiled();
-  found.compile_s = clock_.seconds() - before.seconds();
+  found.compiled = kernels_.clock.compiled() - before.compiled();
+  found.compile_s = kernels_.clock.seconds() - before.seconds();
   found.whole_s = tune::steady_seconds() - start;
   return found;
 }

@@ -16,7 +16,7 @@
 #include "tune/search.hpp"
 #include "workshop.hpp"
 
-// Searches for one graph on this GPU, each by itself but for the kernels, which are compiled once.
+// Searches for one graph on this GPU, each by itself but for the kernels.
 namespace stof::bench {
 
 // What one search found, and what it took.
@@ -52,9 +52,20 @@ class CompileClock {
   double seconds_ = 0;
 };
 
+// Where the kernels of all labs are compiled: those that several of them try, once.
+struct KernelShop {
+  explicit KernelShop(int of_device)
+      : device(of_device), work(of_device, [this](const jit::Event& event) { clock.see(event); }) {}
+
+  int device;
+  CompileClock clock;
+  Workshop work;
+};
+
 class SearchLab {
  public:
-  SearchLab(int device, const Graph& graph);
+  // The shop is used for as long as a lab lives.
+  SearchLab(KernelShop& shop, const Graph& graph);
 
   // Tuning::Full with no record at all, as the engine does it. What the first one times is known to
   // every search() behind it.
@@ -91,9 +102,8 @@ class SearchLab {
     engine::TrialRunner runner;
   };
 
-  int device_;
-  CompileClock clock_;
-  Workshop shop_;
+  const KernelShop& kernels_;
+  const Workshop& shop_;
   fusion::BuildLayout build_layout_;
   graph::Ir ir_;
   std::unique_ptr<cache::TuningStore> store_;  // of the first tune()

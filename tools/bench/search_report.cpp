@@ -144,8 +144,9 @@ std::string summary_of(const json& rows) {
 std::string text_of(const json& result) {
   std::string text = fmt::format(
       "# Search, {}\n\nMicroseconds of the plan by what was searched, all plans of a layer timed "
-      "against each other. Both stages are Tuning::Full with nothing known: its seconds, kernels "
-      "and trials. The other ways search what it timed and time what it did not. Exhaustive: the "
+      "against each other. Both stages are Tuning::Full with no record: its seconds, kernels and "
+      "trials; what was compiled for another layer of the same run is not compiled again. The "
+      "other ways search what it timed and time what it did not. Exhaustive: the "
       "parts with at most {} settings; of exhaustive: the best time of such a part as a share of "
       "that of the fine stage's winner, and how many parts there are. Repeats: both stages again "
       "and again with no record; the slowest plan over the fastest, and the parts in which all "
@@ -240,6 +241,11 @@ const json* find_row(const json& result, const std::string& name) {
     }
   }
   return nullptr;
+}
+
+bool has_row(const json& result, const std::string& name) {
+  return std::ranges::any_of(result.at("rows"),
+                             [&](const json& row) { return row.at("case") == name; });
 }
 
 bool has_failed(const json& result, const std::string& name) {

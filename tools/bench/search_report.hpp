@@ -26,6 +26,7 @@ void put_row(nlohmann::json& result, nlohmann::json row);
 // nullptr where the result has none of that case, or only why it failed.
 const nlohmann::json* find_row(const nlohmann::json& result, const std::string& name);
 
+bool has_row(const nlohmann::json& result, const std::string& name);
 // Whether the result says of that case only why it failed.
 bool has_failed(const nlohmann::json& result, const std::string& name);
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "cache/cache.hpp"
@@ -11,12 +13,16 @@
 
 namespace stof::bench {
 
-// What makes kernels of the shipped templates for a GPU, each compiled once and kept in memory
-// alone. Neither copied nor moved: its parts know each other.
+// What makes kernels of the shipped templates for a GPU, each compiled once and kept in memory, or
+// in a directory where there is one. Neither copied nor moved: its parts know each other.
 struct Workshop {
   explicit Workshop(int device, jit::OnEvent on_event = {})
-      : profile(cuda::read_device_profile(device)),
-        cache({.directory = {}, .lock_folder = {}, .packs = {}, .on_warning = {}}),
+      : Workshop(cuda::read_device_profile(device), {}, std::move(on_event)) {}
+  Workshop(base::DeviceProfile of_device, std::optional<std::filesystem::path> directory,
+           jit::OnEvent on_event = {})
+      : profile(std::move(of_device)),
+        cache(
+            {.directory = std::move(directory), .lock_folder = {}, .packs = {}, .on_warning = {}}),
         renderer(std::make_shared<const render::TemplateStore>(render::TemplateStore::open({}))),
         templates(fusion::read_templates(renderer.store().texts())),
         jit(cache, compiler, {.on_event = std::move(on_event)}),
