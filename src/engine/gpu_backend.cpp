@@ -311,12 +311,14 @@ GpuCode GpuBackend::compile(const graph::Ir& given, bool may_tune, bool may_defe
     decisions.scheme = rotated.scheme;  // what lowering would search for once more
   }
   fusion::Lowered lowered = fusion::lower(ir, trusted_.library, profile_, build_layout, decisions);
-  if (!known) {
-    add_rewrites(cache_, rewrites,
-                 {.joined = joined.kinds,
-                  .deferred = deferred.kinds,
-                  .rotated = rotated.kinds,
-                  .scheme = is_models_scheme ? lowered.scheme : rotated.scheme});
+  const bool is_new_scheme = is_models_scheme && !rotated.scheme;
+  if (!known || is_new_scheme) {  // where tuning chose the scheme, the entry has none at first
+    Rewrites chosen = known.value_or(Rewrites{.joined = joined.kinds,
+                                              .deferred = deferred.kinds,
+                                              .rotated = rotated.kinds,
+                                              .scheme = {}});
+    chosen.scheme = is_new_scheme ? lowered.scheme : rotated.scheme;
+    add_rewrites(cache_, rewrites, chosen);
   }
   const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
   report({.stage = "lower",

@@ -3,9 +3,14 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <variant>
+#include <vector>
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
+#include "base/files.hpp"
+#include "cache/entry.hpp"
 #include "fusion/lowering_testing.hpp"
 #include "graph/canonical.hpp"
 #include "models/bert.hpp"
@@ -44,12 +49,19 @@ std::string explain(const std::filesystem::path& cache, NormDeferral deferral) {
       .explain();
 }
 
-int plans_in(const std::filesystem::path& cache) {
-  int count = 0;
+std::vector<std::filesystem::path> plans_in(const std::filesystem::path& cache) {
+  std::vector<std::filesystem::path> plans;
   for (const auto& file : std::filesystem::recursive_directory_iterator(cache)) {
-    count += file.path().string().find("/plans/") != std::string::npos && file.is_regular_file();
+    if (file.path().string().find("/plans/") != std::string::npos && file.is_regular_file()) {
+      plans.push_back(file.path());
+    }
   }
-  return count;
+  return plans;
+}
+
+stof::cache::Entry read_entry(const std::filesystem::path& path) {
+  return std::get<stof::cache::Entry>(
+      stof::cache::Entry::parse(stof::base::read_file(path, std::size_t{1} << 20)));
 }
 
 }  // namespace
@@ -119,8 +131,23 @@ TEST_CASE("a build that finds what was chosen makes the plan that the first one 
   for (const NormDeferral deferral : {NormDeferral::Never, NormDeferral::IfFaster}) {
     const stof::test::TemporaryFolder folder;
     const std::string first = explain(folder / "cache", deferral);
-    CHECK(plans_in(folder / "cache") == 1);
+    CHECK(plans_in(folder / "cache").size() == 1);
     CHECK(explain(folder / "cache", deferral) == first);
-    CHECK(plans_in(folder / "cache") == 1);
+    CHECK(plans_in(folder / "cache").size() == 1);
   }
+}
+
+TEST_CASE("a plan that has no scheme, since tuning chose one, gets that of the model") {
+  const stof::test::TemporaryFolder folder;
+  const std::string first = explain(folder / "cache", NormDeferral::Never);
+  const std::filesystem::path plan = plans_in(folder / "cache").at(0);
+  const stof::cache::Entry whole = read_entry(plan);
+  auto payload = nlohmann::json::parse(whole.payload());
+  payload.erase("scheme");
+  const stof::cache::Entry without(stof::cache::EntryKind::Plan,
+                                   Key(std::string(whole.key_material())),
+                                   {.payload = payload.dump()});
+  stof::base::write_file_atomically(plan, without.bytes());
+  CHECK(explain(folder / "cache", NormDeferral::Never) == first);
+  CHECK(read_entry(plan).payload() == whole.payload());
 }
