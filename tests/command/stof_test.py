@@ -189,7 +189,7 @@ class Tune(Command):
               "result": {"time_us": 2.5, "kernel_key": "00", "when": "2026-01-01T00:00:00Z"}}
 
     def test_without_a_gpu(self) -> None:
-        self.assert_fails(4, "GPU 0 cannot be used", "tune", self.write_graph())
+        self.assert_fails(4, "GPU 0 cannot be used, and tuning is timing on one", "tune", self.write_graph())
         self.assert_fails(4, "GPU 0 cannot be used", "tune", self.write_graph(), "--quick", "--json")
 
     def test_wrong_command_lines(self) -> None:
@@ -372,7 +372,7 @@ class Templates(Command):
 
 class Bench(Command):
     def test_there_is_nothing_to_calibrate_without_a_gpu(self) -> None:
-        self.assert_fails(4, "GPU 0 cannot be used", "calibrate")
+        self.assert_fails(4, "GPU 0 cannot be used, and calibration is timing on one", "calibrate")
 
     def test_a_model_is_timed(self) -> None:
         arguments = ("vit-base", "--layers", 1, "--seq", 5, "--backend", "reference", "--runs", 3)

@@ -44,6 +44,7 @@ nlohmann::ordered_json to_json(const engine::Calibration& calibration) {
 }
 
 void calibrate(const CalibrateOptions& options) {
+  options.engine.require_gpu("calibration");
   EngineOptions engine_options = options.engine.options();
   engine_options.backend = Backend::Gpu;
   const engine::Calibration calibration = engine::open_backend(engine_options)->calibrate();

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/environment.hpp"
+#include "cuda/read_device_profile.hpp"
 
 namespace stof::command {
 
@@ -135,6 +136,15 @@ EngineOptions EngineChoice::options() const {
     options.on_event = print_progress;
   }
   return options;
+}
+
+void EngineChoice::require_gpu(std::string_view what) const {
+  try {
+    cuda::read_device_profile(device);
+  } catch (const CudaError& error) {
+    throw CudaError(error.code(), fmt::format("GPU {} cannot be used, and {} is timing on one: {}",
+                                              device, what, error.what()));
+  }
 }
 
 }  // namespace stof::command

@@ -100,6 +100,8 @@ struct EngineChoice {
   void add_target_to(CLI::App& app);   // --target, --device-profile
   void add_kernels_to(CLI::App& app);  // --templates, --cache-dir, --defer-norms, --verbose
   EngineOptions options() const;
+  // Throws CudaError where the GPU cannot be used, for what only one can do: "tuning".
+  void require_gpu(std::string_view what) const;
 };
 
 }  // namespace stof::command

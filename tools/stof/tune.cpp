@@ -127,6 +127,7 @@ void tune_graphs(const TuneOptions& options) {
   for (const std::string& path : options.graphs) {
     graphs.push_back(read_graph(options, path));  // a wrong one is found before any takes minutes
   }
+  options.engine.require_gpu("tuning");
   std::stop_source stop;
   Progress progress(options.engine.is_verbose);
   EngineOptions engine_options = options.engine.options();
