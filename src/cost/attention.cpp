@@ -91,14 +91,16 @@ double head_width(const Problem& problem) {
 
 // What a block waits for in the tiles of a group.
 double waits_us(const Sm& sm, const TiledAttention& c, const KernelConfig& config,
-                const TileGroup& group, mask::MaskClass mask_class) {
+                const TileGroup& group, const AttentionWork& work) {
   constexpr std::int64_t kTallRows = 32;  // of a warp
   const auto entries = static_cast<double>(group.entries);
   const std::int64_t warps = parameter(config, "warps", 0);
   const bool is_tall = warps > 0 && parameter(config, "tile_q", 64) >= kTallRows * warps;
   const auto key_groups = static_cast<double>(parameter(config, "key_groups", 1));
-  const double shared = entries * (c.keys_wait_ns + (is_tall ? c.tall_wait_ns : 0)) +
-                        static_cast<double>(group.part) * mask_wait_ns(c, mask_class);
+  const double shared =
+      entries * (c.keys_wait_ns + (is_tall ? c.tall_wait_ns : 0) +
+                 (work.reads_captures ? c.capture_wait_ns : 0)) +
+      static_cast<double>(group.part) * mask_wait_ns(c, work.features->mask_class);
   const double steps = entries * kKeys / static_cast<double>(parameter(config, "tile_k", 64));
   return sm.us(c.tile_wait_ns + (key_groups > 1 ? c.exchange_wait_ns : 0) + shared / key_groups +
                steps * c.step_wait_ns);
@@ -153,7 +155,7 @@ Prediction tiled_attention(const Sm& sm, const Problem& problem, const KernelCon
     const double one = block + entries * tensor + in_core;
     const std::int64_t count = group.count * copies;
     shared.push_back({one, count});
-    chains.push_back({waits_us(sm, c, config, group, mask_class), count});
+    chains.push_back({waits_us(sm, c, config, group, work), count});
     sum.blocks_us += static_cast<double>(count) * block;
     sum.tensor_us += static_cast<double>(count) * entries * tensor;
     sum.core_us += static_cast<double>(count) * in_core;

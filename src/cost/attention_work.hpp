@@ -54,6 +54,7 @@ struct AttentionWork {
   LongTiles long_tiles;             // of these
   mask::WindowCounts windows;       // where keys are gathered for windows of rows
   bool has_score = false;
+  bool reads_captures = false;  // the modifier, an element for each pair
 };
 
 }  // namespace stof::cost

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cost/attention.hpp"
+#include "cost/norm.hpp"
 #include "cost/product.hpp"
 #include "cost/sm.hpp"
 
@@ -13,10 +14,10 @@ namespace {
 
 using kernel::KernelConfig;
 
-Prediction predict_stream(const Sm& sm, const Problem& problem) {
+Prediction predict_stream(const Sm& sm, const Problem& problem, const KernelConfig& config) {
   const Stream& c = sm.coefficients.stream;
   Prediction time;
-  time.start_us = c.start_us;
+  time.start_us = norm_start_us(sm, problem, config).value_or(c.start_us);
   time.core_us = sm.fma_us(problem.work.flops / sm.count, c.fma_share);
   time.dram_us = sm.dram_us(problem.work.bytes + problem.epilogue.bytes, c.dram_share);
   return time;
@@ -48,7 +49,7 @@ Prediction Model::predict(const Problem& problem, const KernelConfig& config,
     time.start_us = coefficients_.start_us;
     time.dram_us = sm.dram_us(problem.work.bytes, coefficients_.dram_share);
   } else {
-    time = predict_stream(sm, problem);
+    time = predict_stream(sm, problem, config);
   }
   time.launch_us =
       problem.contract->launch.pdl ? device_.programmatic_step_us : device_.kernel_step_us;
@@ -56,9 +57,13 @@ Prediction Model::predict(const Problem& problem, const KernelConfig& config,
 }
 
 std::vector<KernelConfig> Model::settings(const Problem& problem) const {
+  const Sm sm(device_, coefficients_);
   std::vector<KernelConfig> settings = attention_settings(problem);
   if (settings.empty()) {
-    settings = product_settings(Sm(device_, coefficients_), problem);
+    settings = product_settings(sm, problem);
+  }
+  if (settings.empty()) {
+    settings = norm_settings(sm, problem);
   }
   const KernelConfig names = contract::default_config(*problem.contract);
   std::erase_if(settings, [&](const KernelConfig& setting) {

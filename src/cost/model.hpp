@@ -57,7 +57,8 @@
 // + w octet_width_ns), l2 = K and V once for each of its blocks; wait is the longest window after
 // those of the rounds before, and the stages of all rounds.
 //
-// All else: dram, and flops of the ordinary cores.
+// All else: dram, and flops of the ordinary cores. A norm starts later the more elements a thread
+// has, and the more warps a row.
 namespace stof::cost {
 
 // What a chain of elementwise operators behind a kernel takes.

@@ -144,6 +144,7 @@ std::string problem_text(const std::vector<Use>& uses, const cost::Epilogue& epi
     text += fmt::format(" {} {} {} {} {} {}", static_cast<int>(features.mask_class),
                         features.full_tiles, features.part_tiles, features.mean_keys,
                         features.max_keys, mask->modifier.arguments().empty());
+    text += fmt::format(" {}", mask->modifier.reads_captures());
   }
   for (const Use& use : uses) {
     text += "\n" + use.kernel->file + " ";
@@ -419,7 +420,8 @@ cost::Prediction Chooser::predict(const cost::Problem& problem, const KernelConf
                            .tiles = nullptr,
                            .long_tiles = {},
                            .windows = {},
-                           .has_score = mask->modifier.has_score()};
+                           .has_score = mask->modifier.has_score(),
+                           .reads_captures = mask->modifier.reads_captures()};
   cost::TileWork mean;
   if (problem.contract->takes_mask_array("window_col")) {
     work.windows = mask->arrays->window_counts();

@@ -40,6 +40,7 @@ class Modifier {
   const nlohmann::json& variables() const { return variables_; }
   const std::vector<ModifierArgument>& arguments() const { return arguments_; }
   bool has_score() const { return variables_.at("score").is_string(); }
+  bool reads_captures() const { return !variables_.at("captures").empty(); }
 
  private:
   // One expression on its way to text.
