@@ -14,8 +14,9 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kClusterThreads = 512;
-constexpr unsigned kClusterBlocks = 8;    // the most that every GPU with clusters takes
-constexpr int kBitmapThreads = 128;       // the words of a lane-ordered bitmap
+constexpr unsigned kClusterBlocks = 8;  // the most that every GPU with clusters takes
+constexpr int kBitmapThreads = 128;
+constexpr int kLaneWords = 128;           // of a lane-ordered bitmap
 constexpr std::int64_t kMaxBlocks = 528;  // four for each multiprocessor of the largest GPUs
 constexpr std::int64_t kMaxBitmapBlocks = 4 * kMaxBlocks;
 constexpr std::int64_t kSmallGrid = std::int64_t{1} << 16;  // tiles, and rows of lists
@@ -136,16 +137,25 @@ __device__ std::uint32_t lane_word(const std::uint64_t* words, int thread) {
   return result;
 }
 
+// A warp writes a bitmap in both orders.
 __device__ void write_bitmaps(const ListWork& work) {
+  __shared__ std::uint64_t words_of_warps[kBitmapThreads / kWarp][mask::kTileWords];
+  std::uint64_t* words = words_of_warps[threadIdx.x / kWarp];
+  const int lane = lane_of_thread();
   const std::int32_t count = work.counts->distinct_bitmaps;
-  for (std::int64_t n = blockIdx.x; n < count; n += gridDim.x) {
-    const std::uint64_t* words =
-        work.pool.words + std::int64_t{work.pool.leader[n]} * mask::kTileWords;
-    if (threadIdx.x < mask::kTileWords) {
-      work.bitmaps[n * mask::kTileWords + threadIdx.x] = words[threadIdx.x];
+  for (std::int64_t n = first_warp(); n < count; n += warp_count()) {
+    const std::int64_t slot = work.pool.leader[n];
+    const auto* from =
+        reinterpret_cast<const ulonglong2*>(work.pool.words + slot * mask::kTileWords);
+    const ulonglong2 own = from[lane];
+    reinterpret_cast<ulonglong2*>(work.bitmaps + n * mask::kTileWords)[lane] = own;
+    words[2 * lane] = own.x;
+    words[2 * lane + 1] = own.y;
+    __syncwarp();
+    for (int word = lane; word < kLaneWords; word += kWarp) {
+      work.lane_bitmaps[n * kLaneWords + word] = lane_word(words, word);
     }
-    work.lane_bitmaps[n * kBitmapThreads + threadIdx.x] =
-        lane_word(words, static_cast<int>(threadIdx.x));
+    __syncwarp();
   }
 }
 
