@@ -1,5 +1,5 @@
 // Times the build of layouts of the bench masks on the GPU: as one CUDA graph, and stage by stage.
-// Usage: bench.layout_build [QUERIES...]
+// Usage: bench.layout_build [QUERIES...] [MASKS...]
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -156,23 +156,33 @@ void time_inputs(std::int64_t queries) {
 
 int run(int argc, char** argv) {
   std::vector<std::int64_t> lengths;
+  std::vector<std::string_view> names;
   for (int i = 1; i < argc; ++i) {
-    lengths.push_back(std::strtoll(argv[i], nullptr, 10));
+    const std::int64_t length = std::strtoll(argv[i], nullptr, 10);
+    if (length > 0) {
+      lengths.push_back(length);
+    } else {
+      names.emplace_back(argv[i]);
+    }
   }
   if (lengths.empty()) {
     lengths = {4096, 16384};
+  }
+  const bool has_inputs = names.empty();
+  if (has_inputs) {
+    names.assign(stof::bench::kMaskNames.begin(), stof::bench::kMaskNames.end());
   }
   fmt::print(
       "{:14} {:>6} {:>7} {:>7} {:>7} {:>8} {:>8} {:>8} {:>8} | {:>8} {:>8} {:>8} {:>8} {:>8}\n",
       "us", "n", "open", "part", "bitmaps", "layout", "+tiles", "at once", "+keys", "settle",
       "evaluate", "list", "rows", "keys");
   for (const std::int64_t queries : lengths) {
-    for (const std::string_view name : stof::bench::kMaskNames) {
+    for (const std::string_view name : names) {
       time_layout(name, queries,
                   layouts::DeviceMask(stof::bench::mask(name, queries),
                                       {.q_len = queries, .kv_len = queries}));
     }
-    if (queries <= kMostInputQueries) {
+    if (has_inputs && queries <= kMostInputQueries) {
       time_inputs(queries);
     }
   }
