@@ -148,8 +148,8 @@ void RunTimeLayout::build(const DeviceMask& mask, void* workspace, LayoutReport*
   Carver carver(workspace);
   const Buffers buffers = carve(carver);
   if (!request_.tile_lists) {
-    build_at_once(mask.staged_view(), buffers.layout, buffers.classes, capacity_.part_tiles,
-                  buffers.space, mask.arrivals(), report, launches);
+    build_at_once(mask.staged_view(), buffers.layout, buffers.classes, buffers.at_once,
+                  capacity_.part_tiles, mask.arrivals(), report, launches);
     return;
   }
   settle(mask, buffers, launches);

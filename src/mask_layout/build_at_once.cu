@@ -1,10 +1,11 @@
-// A layout without two-level lists in one kernel, of a small grid: a block settles, reads and
-// evaluates neighbouring tiles of a tile row, each part tile has a bitmap of its own, and the block
-// that is done last lists the query tiles.
+// A layout without two-level lists, of a small grid: a block settles, reads and evaluates
+// neighbouring tiles of a tile row, each part tile has a bitmap of its own, and list_at_once lists
+// query tiles.
 #include <algorithm>
 
+#include "base/check.hpp"
+#include "mask_layout/at_once.cuh"
 #include "mask_layout/launch_order.cuh"
-#include "mask_layout/query_tiles.cuh"
 #include "mask_layout/row_bits.cuh"
 #include "mask_layout/settle.cuh"
 #include "mask_layout/staged_inputs.cuh"
@@ -15,22 +16,28 @@ namespace {
 
 constexpr int kMostThreads = 512;
 constexpr int kMostWarps = kMostThreads / kWarp;
-constexpr int kHalves = 2;  // of a tile, each the rows of a warp of a pair
-constexpr int kMostPairs = kMostWarps / kHalves;
-constexpr int kMostTiles = 32;                                    // of a stretch
 constexpr int kLaneWords = 128;                                   // of a bitmap
-constexpr std::int64_t kMostListedTiles = std::int64_t{1} << 14;  // by one block
-constexpr std::int64_t kMostListedQueryTiles = 256;               // of one size
+constexpr std::int64_t kMostTilesAtOnce = std::int64_t{1} << 14;  // where lists take longer
 
-struct Work {
-  ListWork lists;
-  std::int64_t bitmaps = 0;
-  Arrivals* arrivals = nullptr;
-  int stretch_tiles = 0;  // the most
-};
+// What of a mask is worked out on each run: nothing but inputs, or expressions too, by rows or by
+// pairs.
+enum class Evaluation { Inputs, Rows, Pairs };
+
+constexpr int blocks_of_multiprocessor(Evaluation evaluation) {
+  return evaluation == Evaluation::Inputs ? 2 : 1;
+}
+
+// Words of shared memory of a block, in front of the bits of columns: slots of regions, then those
+// of threads.
+constexpr std::int64_t evaluation_words(Evaluation evaluation, const MaskView& mask, int threads) {
+  const std::int64_t words = evaluation == Evaluation::Rows
+                                 ? threads / kWarp * slot_words(mask, kWarp)
+                                 : slot_words(mask, threads);
+  return region_slot_words(mask, kMostTiles) + words;
+}
 
 // A block has stretch blockIdx.y of tile row blockIdx.x.
-__device__ TileStretch stretch_of_block(const Work& work) {
+__device__ TileStretch stretch_of_block(const AtOnceWork& work) {
   const auto cols = static_cast<int>(work.lists.grid.tile_cols);
   const auto row = static_cast<int>(blockIdx.x);
   const int col = static_cast<int>(blockIdx.y) * work.stretch_tiles;
@@ -43,6 +50,21 @@ __device__ TilePlace place_in(const TileStretch& stretch, int tile) {
   TilePlace place = stretch.place;
   place.key += tile * mask::kTile;
   return place;
+}
+
+// Leaves in the rows what of them a bitmap by inner tiles lets see too, by a warp.
+__device__ void mask_rows(const std::uint64_t* bitmap, std::uint64_t (&rows)[kTile]) {
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(bitmap);
+#pragma unroll
+  for (int row = lane_of_thread(); row < kTile; row += kWarp) {
+    std::uint64_t bits = 0;
+#pragma unroll
+    for (int i = 0; i < kTile / kLanes; ++i) {
+      bits |= std::uint64_t{bytes[i * kTile + row]} << (i * kLanes);
+    }
+    rows[row] &= bits;
+  }
+  __syncwarp();
 }
 
 // What inputs that are staged say, for the tiles of the stretch: the bits of columns lie in shared
@@ -74,7 +96,7 @@ struct StagedInputs {
       }
     });
   }
-  __device__ void read(const Work& work, const TileStretch& stretch) const {
+  __device__ void read(const AtOnceWork& work, const TileStretch& stretch) const {
     for_each([&](const Part& input, const ColumnBits& bits) {
       if (input.kind == PartKind::StagedColumns) {
         bits.read(input, work.lists.grid, stretch, &work.arrivals->status);
@@ -82,43 +104,47 @@ struct StagedInputs {
     });
   }
 
-  // The rows of half a tile, by a warp.
-  __device__ void write_rows(const Grid& grid, const TileStretch& stretch, int tile, int half,
+  // The rows of a tile, by a warp.
+  __device__ void write_rows(const Grid& grid, const TileStretch& stretch, int tile,
                              std::uint64_t (&rows)[kTile]) const {
-    const int row = half * kWarp + lane_of_thread();
-    rows[row] = ~std::uint64_t{0};
+    const int lane = lane_of_thread();
+    const TilePlace place = place_in(stretch, tile);
+    rows[lane] = ~std::uint64_t{0};
+    rows[lane + kWarp] = ~std::uint64_t{0};
     __syncwarp();
     for_each([&](const Part& input, const ColumnBits& bits) {
       if (input.kind == PartKind::StagedBytes) {
-        mask_by_bytes(input, grid, place_in(stretch, tile), half * kWarp, lane_of_thread(), rows);
+        mask_by_bytes(input, grid, place, 0, lane, rows);
+        mask_by_bytes(input, grid, place, kWarp, lane, rows);
+      } else if (input.kind == PartKind::Tiles) {
+        const std::int32_t code = code_ahead(input, place);
+        if (code >= 0) {
+          mask_rows(bitmap_ahead(input, code), rows);
+        }
       } else {
-        rows[row] &= bits.at(row, tile);
+        rows[lane] &= bits.at(lane, tile);
+        rows[lane + kWarp] &= bits.at(lane + kWarp, tile);
         __syncwarp();
       }
     });
   }
 };
 
-// Leaves in half of `rows` what of them the rest of the mask lets see too, by a warp.
+// Leaves in the rows of a tile what of them the rest of the mask lets see too, by a warp.
+template <Evaluation kEvaluation>
 __device__ void evaluate_rows(const Program& program, const Grid& grid, const TilePlace& place,
-                              int half, const Slots& slots, std::uint64_t (&rows)[kTile]) {
-  const int row = half * kWarp + lane_of_thread();
-  const Point point = point_of(place, row, 0);
-  std::uint64_t bits = 0;
-  if (point.query < grid.q_len && rows[row] != 0) {
-    prepare_row(program, grid, point, slots);
-    bits = row_bits(program, grid, point, slots);
-  }
-  rows[row] &= bits;
-}
-
-// The same from a bitmap.
-__device__ void mask_rows(const std::uint64_t* bitmap, std::uint64_t (&rows)[kTile]) {
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(bitmap);
+                              const Slots& slots, std::uint64_t (&rows)[kTile]) {
+#pragma unroll 1
   for (int row = lane_of_thread(); row < kTile; row += kWarp) {
+    const Point point = point_of(place, row, 0);
     std::uint64_t bits = 0;
-    for (int i = 0; i < kTile / kLanes; ++i) {
-      bits |= std::uint64_t{bytes[i * kTile + row]} << (i * kLanes);
+    if (point.query < grid.q_len && rows[row] != 0) {
+      if constexpr (kEvaluation == Evaluation::Inputs) {
+        bits = input_row_bits(program.mask, grid, point);
+      } else {
+        prepare_row(program, grid, point, slots);
+        bits = row_bits(program, grid, point, slots);
+      }
     }
     rows[row] &= bits;
   }
@@ -174,7 +200,7 @@ struct RowFindings {
 
 // A place for the bitmap of a part tile, by a warp. Where each tile has one it is that; else they
 // are handed out, and there may be too few.
-__device__ std::int32_t number_of_bitmap(const Work& work, std::int32_t tile) {
+__device__ std::int32_t number_of_bitmap(const AtOnceWork& work, std::int32_t tile) {
   if (work.bitmaps >= work.lists.grid.tile_count()) {
     return tile;
   }
@@ -185,9 +211,9 @@ __device__ std::int32_t number_of_bitmap(const Work& work, std::int32_t tile) {
   return __shfl_sync(kFullWarp, number, 0);
 }
 
-// By a warp.
-__device__ void keep_tile(const Work& work, const TilePlace& place, std::int32_t tile,
-                          const std::uint64_t (&rows)[kTile]) {
+// By a warp. Returns what its strips see, see TileClasses.
+__device__ std::uint8_t keep_tile(const AtOnceWork& work, const TilePlace& place, std::int32_t tile,
+                                  const std::uint64_t (&rows)[kTile]) {
   const RowFindings found(work.lists.grid, place, rows);
   std::int32_t code = found.seeing == 0 ? mask::kNoneSeen : mask::kAllSeen;
   if (found.seeing != 0 && found.hiding != 0) {
@@ -195,214 +221,63 @@ __device__ void keep_tile(const Work& work, const TilePlace& place, std::int32_t
     if (code < work.bitmaps) {
       write_bitmap(rows, work.lists.lane_bitmaps + std::int64_t{code} * kLaneWords);
     }
-    if (lane_of_thread() == 0) {
-      work.lists.classes.strips[tile] = found.strips();
-    }
   }
+  const std::uint8_t strips = found.strips();
   if (lane_of_thread() == 0) {
     work.lists.classes.codes[tile] = code;
+    work.lists.classes.strips[tile] = strips;
   }
+  return strips;
 }
 
-// Classes of the tiles of the stretch that one of so many groups of threads has, one a lane: tile i
-// belongs to group i % groups. Returns the lanes whose tiles are open.
-__device__ unsigned settle_tiles_of(int group, int groups, const Program& program, const Work& work,
-                                    const TileStretch& stretch, Range* ranges) {
-  const int tile = group + groups * lane_of_thread();
+// Classes of the tiles of the stretch that a warp has, one a lane: tile i belongs to warp i %
+// warps. Returns the lanes whose tiles are open; of the others it says which strips see something.
+template <Evaluation kEvaluation>
+__device__ unsigned settle_tiles_of(int warp, int warps, const Program& program,
+                                    const AtOnceWork& work, const TileStretch& stretch,
+                                    Range* ranges, std::uint8_t (&strips)[kMostTiles]) {
+  const int tile = warp + warps * lane_of_thread();
   std::int32_t code = mask::kNoneSeen;
   if (tile < stretch.count) {
-    code = settled_class(program, work.lists.grid, place_in(stretch, tile),
-                         {ranges, tile, kMostTiles});
+    const Region region = region_of(work.lists.grid, place_in(stretch, tile));
+    Truth truth = kUnknown;
+    if constexpr (kEvaluation == Evaluation::Inputs) {
+      truth = inputs_truth(program.mask, region);
+    } else {
+      truth = region_truth(program, work.lists.grid, region, {ranges, tile, kMostTiles});
+    }
+    code = class_of(truth);
     if (code != kOpen) {
       work.lists.classes.codes[stretch.first_tile + tile] = code;
+      strips[tile] = code == mask::kAllSeen ? kAllStrips : 0;
     }
   }
   return __ballot_sync(kFullWarp, code == kOpen);
 }
 
-// Whether the block is the last that comes here, and so sees all that others have written.
-__device__ bool is_last_block(unsigned* arrived) {
-  __shared__ bool is_last;
-  const unsigned others = gridDim.x * gridDim.y - 1;
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    __threadfence();
-    is_last = atomicInc(arrived, others) == others;
-    __threadfence();
-  }
-  __syncthreads();
-  return is_last;
-}
-
-// By one thread, which leaves what blocks count in as it was.
-__device__ void leave_counts(const Work& work, const LayoutCounts& counts) {
-  work.arrivals->part_tiles = 0;
-  work.arrivals->status = 0;
-  *work.lists.counts = counts;
-  if (work.lists.report != nullptr && counts.status != 0) {
-    work.lists.report->part_tiles = counts.part_tiles;
-    work.lists.report->status = counts.status;
+// By a warp.
+__device__ void write_seeing(const AtOnceWork& work, const std::uint8_t (&strips)[kMostTiles],
+                             int count) {
+  const int lane = lane_of_thread();
+  const unsigned own = lane < count ? strips[lane] : 0;
+  const auto tiles_of = [&](int strip) {
+    return __ballot_sync(kFullWarp, (own >> strip & 1) != 0);
+  };
+  const uint4 seeing = {tiles_of(0), tiles_of(1), tiles_of(2), tiles_of(3)};
+  if (lane == 0) {
+    work.seeing[blockIdx.x * gridDim.y + blockIdx.y] = seeing;
   }
 }
 
-// The codes of all tiles into shared memory, four at a time: behind them there is room.
-__device__ void read_codes(const Work& work, std::int32_t* codes) {
-  const auto* from = reinterpret_cast<const int4*>(work.lists.classes.codes);
-  const auto fours = static_cast<int>((work.lists.grid.tile_count() + 3) / 4);
-#pragma unroll 4
-  for (int i = static_cast<int>(threadIdx.x); i < fours; i += static_cast<int>(blockDim.x)) {
-    reinterpret_cast<int4*>(codes)[i] = __ldcg(from + i);
-  }
-}
-
-// Where the entries of a query tile begin, and its place in the order, see order_query_tile.
-struct QueryTilePlace {
-  int first_entry = 0;
-  int in_order = 0;
-
-  // By a warp.
-  __device__ QueryTilePlace(const std::int32_t* lengths, int count, int r) {
-    const std::int32_t own = lengths[r];
-    for (int other = lane_of_thread(); other < count; other += kWarp) {
-      const std::int32_t length = lengths[other];
-      const bool is_before = other < r;
-      first_entry += is_before ? length : 0;
-      in_order += length > own || (length == own && is_before);
-    }
-    first_entry = sum_of_warp(first_entry);
-    in_order = sum_of_warp(in_order);
-  }
-};
-
-// By one block, a warp a query tile. Each finds its place from all lengths.
-__device__ void list_query_tiles(const Work& work, const QueryTiles& tiles,
-                                 const TileClasses& classes, bool is_empty) {
-  __shared__ std::int32_t lengths[kMostListedQueryTiles];
-  const AttentionTiles& lists = tiles.lists;
-  const int warp = static_cast<int>(threadIdx.x) / kWarp;
-  const int warps = static_cast<int>(blockDim.x) / kWarp;
-  const auto count = static_cast<int>(tiles.count);
-  for (int r = warp; r < count; r += warps) {
-    lengths[r] = is_empty ? 0 : length_of(classes, QueryTile(work.lists.grid, lists, r));
-  }
-  __syncthreads();
-  for (int r = warp; r < count; r += warps) {
-    const QueryTilePlace place(lengths, count, r);
-    if (lane_of_thread() == 0) {
-      lists.row_ptr[r] = place.first_entry;
-      lists.order[place.in_order] = r;
-      if (r == count - 1) {
-        lists.row_ptr[count] = place.first_entry + lengths[r];
-      }
-    }
-    if (lengths[r] != 0) {
-      write_entries(work.lists, classes, lists, QueryTile(work.lists.grid, lists, r),
-                    place.first_entry);
-    }
-  }
-  __syncthreads();
-}
-
-// What is left to the block that comes last.
-__device__ void finish(const Work& work, std::byte* memory) {
-  LayoutCounts counts;
-  counts.part_tiles = __ldcg(&work.arrivals->part_tiles);
-  counts.status = __ldcg(&work.arrivals->status);
-  auto* codes = reinterpret_cast<std::int32_t*>(memory);
-  read_codes(work, codes);
-  __syncthreads();
-  counts.status |= counts.part_tiles > work.bitmaps ? kPartTilesOverflow : 0;
-  if (threadIdx.x == 0) {
-    leave_counts(work, counts);
-  }
-  const TileClasses classes = {.codes = codes, .strips = work.lists.classes.strips};
-  for (int size = 0; size < work.lists.tile_sizes; ++size) {
-    list_query_tiles(work, work.lists.query_tiles[size], classes, counts.status != 0);
-  }
-}
-
-// Both warps of a pair have come here.
-__device__ void synchronise_pair(int pair) {
-  asm volatile("bar.sync %0, %1;" ::"r"(pair + 1), "n"(kHalves * kWarp) : "memory");
-}
-
-// Lengths and offsets are checked where a causal mask leaves nothing open.
-__device__ void check_inputs_once(const MaskView& mask, const Work& work) {
-  if (blockIdx.x == 0 && blockIdx.y == gridDim.y - 1) {
-    check_inputs(mask, work.lists.grid, &work.arrivals->status);
-  }
-}
-
-__global__ void __launch_bounds__(kMostThreads, 1)
-    build_by_rows(const __grid_constant__ MaskView mask, const __grid_constant__ Work work) {
-  extern __shared__ Range memory[];
-  __shared__ ProgramStore store;
-  __shared__ std::uint64_t rows[2][kMostPairs][kTile];
-  const Program program = stored(mask, store);
-  const Grid& grid = work.lists.grid;
-  const TileStretch stretch = stretch_of_block(work);
-  auto* slot_memory =
-      reinterpret_cast<std::int64_t*>(memory) + region_slot_words(mask, kHalves * kMostTiles);
-  const int warp = static_cast<int>(threadIdx.x) / kWarp;
-  const int warps = static_cast<int>(blockDim.x) / kWarp;
-  const StagedInputs inputs = {
-      mask, reinterpret_cast<std::byte*>(slot_memory + warps * slot_words(mask, kWarp)),
-      ColumnBits::row_words_of(work.stretch_tiles)};
-  inputs.clear();
-  await_previous();
-  __syncthreads();
-  check_inputs_once(mask, work);
-  inputs.read(work, stretch);
-  __syncthreads();
-  const Slots slots = {slot_memory + warp * slot_words(mask, kWarp), lane_of_thread(), kWarp};
-  const int pair = warp / kHalves;
-  const int half = warp % kHalves;
-  const int pairs = warps / kHalves;
-  Range* ranges = memory + half * region_slot_count(mask, kMostTiles);
-  unsigned open = settle_tiles_of(pair, pairs, program, work, stretch, ranges);
-  // Both warps know what is open; they take turns to keep a tile, and two buffers.
-  for (int turn = 0; open != 0; open &= open - 1, turn ^= 1) {
-    const int tile = pair + pairs * (__ffs(static_cast<int>(open)) - 1);
-    const TilePlace place = place_in(stretch, tile);
-    std::uint64_t(&own)[kTile] = rows[turn][pair];
-    inputs.write_rows(grid, stretch, tile, half, own);
-    evaluate_rows(program, grid, place, half, slots, own);
-    synchronise_pair(pair);
-    if (half == turn) {
-      keep_tile(work, place, stretch.first_tile + tile, own);
-    }
-  }
-  if (is_last_block(&work.arrivals->blocks)) {
-    finish(work, reinterpret_cast<std::byte*>(memory));
-  }
-}
-
-// For masks that do not go by rows: the block evaluates one tile after the other.
-__global__ void __launch_bounds__(kMostThreads, 1)
-    build_by_pairs(const __grid_constant__ MaskView mask, const __grid_constant__ Work work) {
-  extern __shared__ Range memory[];
-  __shared__ ProgramStore store;
-  __shared__ std::uint64_t rows[kTile];
+// The block evaluates one open tile after the other.
+__device__ void evaluate_by_block(const Program& program, const AtOnceWork& work,
+                                  const TileStretch& stretch, const StagedInputs& inputs,
+                                  const Slots& slots, unsigned open, std::uint64_t (&rows)[kTile],
+                                  std::uint8_t (&strips)[kMostTiles]) {
   __shared__ std::uint64_t bitmap[mask::kTileWords];
   __shared__ unsigned open_of_warp[kMostWarps];
-  const Program program = stored(mask, store);
-  const Grid& grid = work.lists.grid;
-  const TileStretch stretch = stretch_of_block(work);
-  auto* slot_memory = reinterpret_cast<std::int64_t*>(memory) + region_slot_words(mask, kMostTiles);
-  const auto threads = static_cast<int>(blockDim.x);
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
-  const int warps = threads / kWarp;
-  const StagedInputs inputs = {
-      mask, reinterpret_cast<std::byte*>(slot_memory + slot_words(mask, threads)),
-      ColumnBits::row_words_of(work.stretch_tiles)};
-  inputs.clear();
-  await_previous();
-  __syncthreads();
-  check_inputs_once(mask, work);
-  inputs.read(work, stretch);
-  __syncthreads();
-  const Slots slots = {slot_memory, static_cast<int>(threadIdx.x), threads};
-  const unsigned open = settle_tiles_of(warp, warps, program, work, stretch, memory);
+  const int warps = static_cast<int>(blockDim.x) / kWarp;
   if (lane_of_thread() == 0) {
     open_of_warp[warp] = open;
   }
@@ -412,47 +287,99 @@ __global__ void __launch_bounds__(kMostThreads, 1)
       continue;
     }
     const TilePlace place = place_in(stretch, tile);
-    evaluate_tile(program, grid, place, bitmap, slots);
+    evaluate_tile(program, work.lists.grid, place, bitmap, slots);
     if (warp == 0) {
-      for (int half = 0; half < kHalves; ++half) {
-        inputs.write_rows(grid, stretch, tile, half, rows);
-      }
+      inputs.write_rows(work.lists.grid, stretch, tile, rows);
       mask_rows(bitmap, rows);
-      keep_tile(work, place, stretch.first_tile + tile, rows);
+      strips[tile] = keep_tile(work, place, stretch.first_tile + tile, rows);
     }
     __syncthreads();
   }
-  if (is_last_block(&work.arrivals->blocks)) {
-    finish(work, reinterpret_cast<std::byte*>(memory));
+}
+
+template <Evaluation kEvaluation>
+__device__ Program program_of(const MaskView& mask, ProgramStore& store) {
+  if constexpr (kEvaluation == Evaluation::Inputs) {
+    return {.mask = mask, .parts = nullptr, .steps = nullptr};
+  } else {
+    return stored(mask, store);
   }
 }
 
-// Threads of a block, as many as have room, and the shared memory that they take.
+// Blocks behind the last tile row check lengths and offsets, which no other may look at where
+// nothing is open.
+template <Evaluation kEvaluation>
+__global__ void __launch_bounds__(kMostThreads, blocks_of_multiprocessor(kEvaluation))
+    build_tiles(const __grid_constant__ MaskView mask, const __grid_constant__ AtOnceWork work) {
+  extern __shared__ Range memory[];
+  __shared__ ProgramStore store;
+  __shared__ std::uint64_t rows[kMostWarps][kTile];
+  __shared__ std::uint8_t strips[kMostTiles];
+  const Grid& grid = work.lists.grid;
+  if (blockIdx.x == grid.row_count()) {
+    await_previous();
+    if (blockIdx.y == 0) {
+      check_inputs(mask, grid, &work.arrivals->status);
+    }
+    return;
+  }
+  const Program program = program_of<kEvaluation>(mask, store);
+  const TileStretch stretch = stretch_of_block(work);
+  const auto threads = static_cast<int>(blockDim.x);
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int warps = threads / kWarp;
+  auto* words = reinterpret_cast<Word*>(memory);
+  const StagedInputs inputs = {
+      mask, reinterpret_cast<std::byte*>(words + evaluation_words(kEvaluation, mask, threads)),
+      ColumnBits::row_words_of(work.stretch_tiles)};
+  inputs.clear();
+  await_previous();
+  __syncthreads();
+  inputs.read(work, stretch);
+  __syncthreads();
+  Word* slot_memory = words + region_slot_words(mask, kMostTiles);
+  unsigned open = settle_tiles_of<kEvaluation>(warp, warps, program, work, stretch, memory, strips);
+  if constexpr (kEvaluation == Evaluation::Pairs) {
+    evaluate_by_block(program, work, stretch, inputs,
+                      {slot_memory, static_cast<int>(threadIdx.x), threads}, open, rows[0], strips);
+  } else {
+    const Slots slots = {slot_memory + warp * slot_words(mask, kWarp), lane_of_thread(), kWarp};
+    for (; open != 0; open &= open - 1) {
+      const int tile = warp + warps * (__ffs(static_cast<int>(open)) - 1);
+      const TilePlace place = place_in(stretch, tile);
+      inputs.write_rows(grid, stretch, tile, rows[warp]);
+      evaluate_rows<kEvaluation>(program, grid, place, slots, rows[warp]);
+      strips[tile] = keep_tile(work, place, stretch.first_tile + tile, rows[warp]);
+      __syncwarp();
+    }
+  }
+  __syncthreads();
+  if (warp == 0) {
+    write_seeing(work, strips, stretch.count);
+  }
+}
+
+// Threads of a block, and the shared memory that they take.
 struct BlockShape {
-  unsigned threads = kMostThreads;
+  int threads = kMostThreads;
   std::size_t shared_bytes = 0;
 };
 
-BlockShape block_shape(const MaskView& mask, const Work& work, std::size_t most_bytes) {
+// As many threads as have room.
+BlockShape block_shape(Evaluation evaluation, const MaskView& mask, int stretch_tiles,
+                       std::size_t most_bytes) {
   const auto is_columns = [](const Part& input) { return input.kind == PartKind::StagedColumns; };
   const auto columns = std::count_if(mask.inputs, mask.inputs + mask.input_count, is_columns);
-  const auto bytes_of = [&](unsigned threads) {
-    const auto count = static_cast<int>(threads);
-    const std::int64_t words = mask.goes_by_rows
-                                   ? region_slot_words(mask, kHalves * kMostTiles) +
-                                         count / kWarp * slot_words(mask, kWarp)
-                                   : region_slot_words(mask, kMostTiles) + slot_words(mask, count);
-    return sizeof(Word) * static_cast<std::size_t>(words) +
+  const auto bytes_of = [&](int threads) {
+    return sizeof(Word) * static_cast<std::size_t>(evaluation_words(evaluation, mask, threads)) +
            static_cast<std::size_t>(columns) *
-               ColumnBits::bytes_of(ColumnBits::row_words_of(work.stretch_tiles));
+               ColumnBits::bytes_of(ColumnBits::row_words_of(stretch_tiles));
   };
   BlockShape shape;
-  while (shape.threads > kHalves * kWarp && bytes_of(shape.threads) > most_bytes) {
+  while (shape.threads > kWarp && bytes_of(shape.threads) > most_bytes) {
     shape.threads /= 2;
   }
   shape.shared_bytes = bytes_of(shape.threads);
-  const auto tiles = static_cast<std::size_t>(work.lists.grid.tile_count());
-  shape.shared_bytes = std::max(shape.shared_bytes, sizeof(int4) * ((tiles + 3) / 4));
   return shape;
 }
 
@@ -464,43 +391,59 @@ int device_attribute(cudaDeviceAttr attribute) {
   return value;
 }
 
+template <Evaluation kEvaluation>
+void add_build(const MaskView& mask, AtOnceWork& work, cuda::Launches& launches) {
+  constexpr std::size_t kStaticBytes = 16 << 10;  // more than the kernels have
+  const Grid& grid = work.lists.grid;
+  // Short stretches where that gives no multiprocessor more blocks than it takes.
+  const auto stretches = [&](int tiles) { return (grid.tile_cols + tiles - 1) / tiles; };
+  const std::int64_t most_blocks = std::int64_t{blocks_of_multiprocessor(kEvaluation)} *
+                                   device_attribute(cudaDevAttrMultiProcessorCount);
+  work.stretch_tiles = kMostTiles;
+  while (work.stretch_tiles > kLeastStretch &&
+         grid.row_count() * stretches(work.stretch_tiles / 2) <= most_blocks) {
+    work.stretch_tiles /= 2;
+  }
+  const auto most_bytes =
+      static_cast<std::size_t>(device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)) -
+      kStaticBytes;
+  const BlockShape shape = block_shape(kEvaluation, mask, work.stretch_tiles, most_bytes);
+  STOF_CHECK(shape.shared_bytes <= most_bytes)
+      << "a block of " << shape.shared_bytes << " bytes, and " << most_bytes << " are the most";
+  cuda::allow_all_shared_memory(reinterpret_cast<const void*>(build_tiles<kEvaluation>));
+  launches.add(build_tiles<kEvaluation>,
+               {.grid = dim3(static_cast<unsigned>(grid.row_count() + 1),
+                             static_cast<unsigned>(stretches(work.stretch_tiles))),
+                .block = static_cast<unsigned>(shape.threads),
+                .dynamic_shared_bytes = shape.shared_bytes},
+               mask, work);
+}
+
 }  // namespace
 
 bool is_built_at_once(const Grid& grid, const LayoutRequest& request) {
   const bool is_short = std::ranges::all_of(request.tile_q, [&](std::int64_t tile_q) {
-    return grid.planes() * ((grid.q_len + tile_q - 1) / tile_q) <= kMostListedQueryTiles;
+    return grid.planes() * ((grid.q_len + tile_q - 1) / tile_q) <= kMostQueryTilesAtOnce;
   });
-  return !request.tile_lists && is_short && grid.tile_count() <= kMostListedTiles;
+  return !request.tile_lists && is_short && grid.tile_count() <= kMostTilesAtOnce;
 }
 
 void build_at_once(const MaskView& mask, const Layout& layout, const TileClasses& classes,
-                   std::int64_t bitmaps, const SortSpace& space, Arrivals* arrivals,
+                   const AtOnceSpace& space, std::int64_t bitmaps, Arrivals* arrivals,
                    LayoutReport* report, cuda::Launches& launches) {
-  constexpr std::size_t kStaticBytes = 16 << 10;  // more than the kernels have
-  Work work;
-  work.lists = list_work(layout, classes, {}, space, report);
+  AtOnceWork work;
+  work.lists = list_work(layout, classes, {}, {}, report);
   work.bitmaps = bitmaps;
   work.arrivals = arrivals;
-  const Grid& grid = layout.grid;
-  // Short ones, down to a tile a pair, where that gives no multiprocessor two blocks.
-  const auto stretches = [&](int tiles) { return (grid.tile_cols + tiles - 1) / tiles; };
-  const int multiprocessors = device_attribute(cudaDevAttrMultiProcessorCount);
-  work.stretch_tiles = kMostTiles;
-  while (work.stretch_tiles > kMostPairs &&
-         grid.row_count() * stretches(work.stretch_tiles / 2) <= multiprocessors) {
-    work.stretch_tiles /= 2;
+  work.seeing = space.seeing;
+  if (mask.part_count == 0) {
+    add_build<Evaluation::Inputs>(mask, work, launches);
+  } else if (mask.goes_by_rows) {
+    add_build<Evaluation::Rows>(mask, work, launches);
+  } else {
+    add_build<Evaluation::Pairs>(mask, work, launches);
   }
-  const auto most_bytes =
-      static_cast<std::size_t>(device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin));
-  const BlockShape shape = block_shape(mask, work, most_bytes - kStaticBytes);
-  auto* const kernel = mask.goes_by_rows ? build_by_rows : build_by_pairs;
-  cuda::allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
-  launches.add(kernel,
-               {.grid = dim3(static_cast<unsigned>(grid.row_count()),
-                             static_cast<unsigned>(stretches(work.stretch_tiles))),
-                .block = shape.threads,
-                .dynamic_shared_bytes = shape.shared_bytes},
-               mask, work);
+  list_at_once(work, launches);
 }
 
 }  // namespace stof::mask_layout

@@ -1,11 +1,13 @@
 #include "mask_layout/device_mask.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "cuda/check.hpp"
 #include "mask/layout.hpp"
+#include "mask_layout/build.hpp"
 #include "mask_layout/upload.hpp"
 #include "stof/error.hpp"
 
@@ -58,7 +60,10 @@ Grid grid_of(const Mask& mask, const mask::Extent& extent, std::span<const MaskI
 
 DeviceMask::DeviceMask(const Mask& mask, const mask::Extent& extent, const CaptureTensors& captures,
                        std::vector<MaskInput> inputs)
-    : grid_(grid_of(mask, extent, inputs)), inputs_(std::move(inputs)) {
+    : mask_(mask),
+      extent_(extent),
+      grid_(grid_of(mask, extent, inputs)),
+      inputs_(std::move(inputs)) {
   if (inputs_.size() > kMaxInputs) {
     throw GraphError(
         fmt::format("mask: {} inputs, more than the limit of {}", inputs_.size(), kMaxInputs));
@@ -99,7 +104,46 @@ MaskView DeviceMask::staged_view() const {
       part.columns = inputs_[i].count;
     }
   }
+  if (mask_.has_captures()) {
+    return view;
+  }
+  if (!tiles_ahead_.has_value()) {
+    tiles_ahead_ = work_out_ahead();
+  }
+  if (tiles_ahead_->part.has_value()) {
+    view.inputs[view.input_count++] = *tiles_ahead_->part;
+  }
+  view.part_count = 0;
+  view.step_count = 0;
+  view.slots = 0;
+  view.row_slots = 0;
   return view;
+}
+
+DeviceMask::TilesAhead DeviceMask::work_out_ahead() const {
+  TilesAhead ahead;
+  const BuiltLayout built = build_layout(DeviceMask(mask_, extent_));
+  const Layout& layout = built.layout();
+  const Grid& grid = layout.grid;
+  if (built.counts().full_tiles == grid.tile_count()) {
+    return ahead;
+  }
+  const auto keep = [&]<typename T>(const T* values, std::int64_t count) {
+    const std::size_t size_bytes = sizeof(T) * static_cast<std::size_t>(count);
+    std::byte* memory = ahead.memory.emplace_back(std::max<std::size_t>(size_bytes, 1)).data();
+    STOF_CUDA(cudaMemcpy(memory, values, size_bytes, cudaMemcpyDeviceToDevice));
+    return reinterpret_cast<const T*>(memory);
+  };
+  ahead.part =
+      Part{.kind = PartKind::Tiles,
+           .data = keep(layout.bitmaps, built.counts().distinct_bitmaps * mask::kTileWords),
+           .row_ptr = keep(layout.tile_codes, grid.tile_count()),
+           .batch = grid.mask_batch,
+           .heads = grid.mask_heads,
+           .rows = grid.tile_rows,
+           .columns = grid.tile_cols};
+  STOF_CUDA(cudaStreamSynchronize(nullptr));  // copies; other streams do not wait for them
+  return ahead;
 }
 
 void DeviceMask::set_input(std::size_t index, const void* data, const std::int32_t* row_ptr) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,7 +39,9 @@ class DeviceMask {
 
   const MaskView& view() const { return view_; }
   const Grid& grid() const { return grid_; }
-  // The view whose inputs are staged where they can be, and what its builds count in.
+  // The view whose inputs are staged where they can be, and what its builds count in. Of a mask
+  // without captures the tiles are worked out once, on the first call, and are an input of theirs.
+  // That waits for the GPU; throws as build_layout.
   MaskView staged_view() const;
   Arrivals* arrivals() const { return arrivals_; }
 
@@ -52,6 +55,15 @@ class DeviceMask {
   void write_bits(LayoutCounts* counts, cuda::Launches& launches) const;
 
  private:
+  // Tiles of the mask without its inputs.
+  struct TilesAhead {
+    std::optional<Part> part;  // none where every pair is seen
+    std::vector<cuda::DeviceArray<std::byte>> memory;
+  };
+  TilesAhead work_out_ahead() const;
+
+  Mask mask_;
+  mask::Extent extent_;
   MaskView view_;
   Grid grid_;
   std::vector<MaskInput> inputs_;
@@ -59,6 +71,7 @@ class DeviceMask {
   Arrivals* arrivals_ = nullptr;
   std::map<std::string, std::vector<std::size_t>> captures_;  // places in the view
   std::vector<cuda::DeviceArray<std::byte>> memory_;
+  mutable std::optional<TilesAhead> tiles_ahead_;
 };
 
 }  // namespace stof::mask_layout

@@ -65,7 +65,7 @@ inline ListWork list_work(const Layout& layout, const TileClasses& classes, cons
                                            .lengths = lengths,
                                            .count = count,
                                            .is_sorted_here = count <= kMostCompared};
-    lengths += count;
+    lengths = lengths == nullptr ? nullptr : lengths + count;
   }
   return work;
 }

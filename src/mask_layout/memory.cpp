@@ -149,10 +149,9 @@ void carve_at_once(Carver& carver, Buffers& buffers, const LayoutRequest& reques
   layout.tile_codes = carver.take<std::int32_t>(tiles);
   layout.lane_bitmaps = carver.take<std::uint32_t>(capacity.part_tiles * kLaneWords);
   buffers.classes = {.codes = layout.tile_codes, .strips = carver.take<std::uint8_t>(tiles)};
-  const QueryTileCounts query_tiles = take_query_tiles(carver, layout, request, tiles);
-  if (query_tiles.most > 0) {
-    buffers.space = take_sort_space(carver, query_tiles.all, query_tiles.most);
-  }
+  take_query_tiles(carver, layout, request, tiles);
+  const std::int64_t stretches = (layout.grid.tile_cols + kLeastStretch - 1) / kLeastStretch;
+  buffers.at_once.seeing = carver.take<uint4>(layout.grid.row_count() * stretches);
 }
 
 void carve_keys(Carver& carver, Buffers& buffers, const Capacity& capacity) {

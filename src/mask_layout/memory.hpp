@@ -38,6 +38,7 @@ struct Buffers {
   TileClasses classes;  // while the build lasts
   BitmapPool pool;
   SortSpace space;
+  AtOnceSpace at_once;
 };
 
 // Gives the buffers their memory: what settle_tiles writes, then what list_tiles and what derives

@@ -1,6 +1,8 @@
 // What can be said of a region without asking for each pair; never wrong.
 #pragma once
 
+#include "mask/attention_tiles.hpp"
+#include "mask/layout.hpp"
 #include "mask_layout/intervals.cuh"
 #include "mask_layout/program.cuh"
 
@@ -150,20 +152,39 @@ __device__ inline Truth csr_truth(const Part& part, const Region& region) {
   return part.row_ptr[region.query.low] == part.row_ptr[region.query.high + 1] ? kNever : kUnknown;
 }
 
-__device__ inline Truth leaf_truth(const Program& program, const Grid& grid, const Part& part,
-                                   const Region& region, const RegionSlots& slots) {
+// The number of the tile of a pair among those that were worked out ahead.
+__device__ inline std::int64_t tile_ahead(const Part& part, std::int64_t batch, std::int64_t head,
+                                          std::int64_t query, std::int64_t key) {
+  const std::int64_t plane =
+      (part.batch == 1 ? 0 : batch) * part.heads + (part.heads == 1 ? 0 : head);
+  return (plane * part.rows + query / mask::kTile) * part.columns + key / mask::kTile;
+}
+
+__device__ inline Truth tile_truth(const Part& part, const Region& region) {
+  const std::int32_t code =
+      part.row_ptr[tile_ahead(part, region.batch, region.head, region.query.low, region.key.low)];
+  return code == mask::kAllSeen ? kAlways : code == mask::kNoneSeen ? kNever : kUnknown;
+}
+
+__device__ inline Truth data_truth(const Part& part, const Region& region) {
   switch (part.kind) {
-    case PartKind::Expression:
-      return expression_truth(program, grid, part, region, slots);
     case PartKind::KeyLengths:
       return key_lengths_truth(part, region);
     case PartKind::Documents:
       return documents_truth(part, region);
     case PartKind::Csr:
       return csr_truth(part, region);
+    case PartKind::Tiles:
+      return tile_truth(part, region);
     default:
       return kUnknown;
   }
+}
+
+__device__ inline Truth leaf_truth(const Program& program, const Grid& grid, const Part& part,
+                                   const Region& region, const RegionSlots& slots) {
+  return part.kind == PartKind::Expression ? expression_truth(program, grid, part, region, slots)
+                                           : data_truth(part, region);
 }
 
 __device__ inline unsigned both(unsigned a, unsigned b) {
@@ -196,6 +217,16 @@ __device__ inline Truth region_truth(const Program& program, const Grid& grid, c
     }
   }
   return static_cast<Truth>(stack & 3);
+}
+
+// The same of inputs alone.
+__device__ inline Truth inputs_truth(const MaskView& mask, const Region& region) {
+  unsigned truth = kAlways;
+#pragma unroll 1
+  for (int i = 0; i < mask.input_count; ++i) {
+    truth = both(truth, data_truth(mask.inputs[i], region));
+  }
+  return static_cast<Truth>(truth);
 }
 
 }  // namespace stof::mask_layout

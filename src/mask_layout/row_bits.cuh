@@ -348,12 +348,8 @@ class RowInterpreter {
   std::uint64_t bits_ = 0;
 };
 
-__device__ inline std::uint64_t leaf_row_bits(const Program& program, const Grid& grid,
-                                              const Part& part, const Point& point,
-                                              const Slots& slots) {
+__device__ inline std::uint64_t data_row_bits(const Part& part, const Point& point) {
   switch (part.kind) {
-    case PartKind::Expression:
-      return RowInterpreter(program, grid, point, slots).run(part.first_key_step, part.end_step);
     case PartKind::Bits:
       return *reinterpret_cast<const std::uint64_t*>(
           static_cast<const std::uint8_t*>(part.data) +
@@ -384,6 +380,14 @@ __device__ inline std::uint64_t leaf_row_bits(const Program& program, const Grid
   return bits;
 }
 
+__device__ inline std::uint64_t leaf_row_bits(const Program& program, const Grid& grid,
+                                              const Part& part, const Point& point,
+                                              const Slots& slots) {
+  return part.kind == PartKind::Expression
+             ? RowInterpreter(program, grid, point, slots).run(part.first_key_step, part.end_step)
+             : data_row_bits(part, point);
+}
+
 // As key_bits, of the 64 keys from the point on; prepare_row comes before it. A leaf is in one
 // place of the code, which is long.
 __device__ inline std::uint64_t row_bits(const Program& program, const Grid& grid,
@@ -410,6 +414,19 @@ __device__ inline std::uint64_t row_bits(const Program& program, const Grid& gri
     }
   }
   return top & first_bits(grid.kv_len - point.key);
+}
+
+// The same of inputs alone.
+__device__ inline std::uint64_t input_row_bits(const MaskView& mask, const Grid& grid,
+                                               const Point& point) {
+  std::uint64_t bits = first_bits(grid.kv_len - point.key);
+#pragma unroll 1
+  for (int i = 0; i < mask.input_count; ++i) {
+    if (!is_staged(mask.inputs[i].kind)) {
+      bits &= data_row_bits(mask.inputs[i], point);
+    }
+  }
+  return bits;
 }
 
 }  // namespace stof::mask_layout

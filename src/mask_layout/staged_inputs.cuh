@@ -82,6 +82,14 @@ struct ColumnBits {
   }
 };
 
+// Of tiles that were worked out ahead: the code of the one there, and the words of a bitmap.
+__device__ inline std::int32_t code_ahead(const Part& input, const TilePlace& place) {
+  return input.row_ptr[tile_ahead(input, place.batch, place.head, place.query, place.key)];
+}
+__device__ inline const std::uint64_t* bitmap_ahead(const Part& input, std::int32_t code) {
+  return static_cast<const std::uint64_t*>(input.data) + std::int64_t{code} * mask::kTileWords;
+}
+
 // Bit i for byte i of 16.
 __device__ inline unsigned nonzero_bytes(uint4 bytes) {
   const auto word = [](unsigned low, unsigned high) {

@@ -69,6 +69,14 @@ void count_settled_tiles(const Layout& layout, const std::int32_t* classes,
 void evaluate_tiles(const MaskView& mask, const Layout& layout, const TileClasses& classes,
                     const BitmapPool& pool, cuda::Launches& launches);
 
+// What a layout without two-level lists is built in.
+struct AtOnceSpace {
+  // Of each tile row, [stretches of at least 8 tiles]: component s has bit i where rows 16 s to
+  // 16 s + 15 of tile i see a key.
+  uint4* seeing = nullptr;
+};
+inline constexpr std::int64_t kLeastStretch = 8;
+
 // What the blocks of build_at_once count in, zero between builds.
 struct Arrivals {
   unsigned blocks = 0;
@@ -82,7 +90,7 @@ bool is_built_at_once(const Grid& grid, const LayoutRequest& request);
 // Layouts without two-level lists: classes, lane_bitmaps, of which part tiles have one each, and
 // attention_tiles. Inputs of the mask are staged. Tells the host as list_tiles does.
 void build_at_once(const MaskView& mask, const Layout& layout, const TileClasses& classes,
-                   std::int64_t bitmaps, const SortSpace& space, Arrivals* arrivals,
+                   const AtOnceSpace& space, std::int64_t bitmaps, Arrivals* arrivals,
                    LayoutReport* report, cuda::Launches& launches);
 
 // The lists, part_bitmap, bitmaps, tile_codes and attention_tiles. Tells the host, where a report

@@ -90,13 +90,14 @@ enum class PartKind : std::uint8_t {
   Documents,      // int32 offsets
   StagedBytes,    // as Bytes and the columns of a MaskInput in any order, of inputs: a block reads
   StagedColumns,  // what its tiles need of them before it evaluates one
+  Tiles,          // bitmaps of 64 x 64 tiles by inner tiles, which were worked out ahead
   And,
   Or,
   Not
 };
 
 constexpr bool is_staged(PartKind kind) {
-  return kind == PartKind::StagedBytes || kind == PartKind::StagedColumns;
+  return kind >= PartKind::StagedBytes && kind <= PartKind::Tiles;
 }
 
 // One node of a mask; operands come before what uses them, as on a stack.
@@ -105,17 +106,17 @@ struct Part {
   std::int32_t first_step = 0;  // of an expression: those of a row, then those of its keys
   std::int32_t first_key_step = 0;
   std::int32_t end_step = 0;
-  const void* data = nullptr;  // columns of CSR, else what the kind says
-  const std::int32_t* row_ptr = nullptr;
-  std::int64_t batch = 1;  // of data, 1 where shared
+  const void* data = nullptr;             // columns of CSR, else what the kind says
+  const std::int32_t* row_ptr = nullptr;  // of tiles: their codes, as mask_layout::Layout has them
+  std::int64_t batch = 1;                 // of data, 1 where shared
   std::int64_t heads = 1;
-  std::int64_t rows = 0;
+  std::int64_t rows = 0;     // of tiles, for tiles
   std::int64_t columns = 0;  // the number of offsets, for documents, and of staged columns
   std::int64_t block_size = 1;
 };
 
 inline constexpr int kMaxStack = 16;  // of parts
-inline constexpr int kMaxInputs = 4;  // parts that all must hold besides
+inline constexpr int kMaxInputs = 4;  // parts that all must hold besides, and one of tiles
 inline constexpr int kMaxCaptures = 16;
 
 // Inputs and captures may lie elsewhere on each run: they come with the arguments of a kernel.
@@ -129,7 +130,7 @@ struct MaskView {
   std::int32_t row_slots = 0;  // of all expressions
   std::int32_t input_count = 0;
   bool goes_by_rows = true;  // all expressions, see LoweredProgram
-  Part inputs[kMaxInputs] = {};
+  Part inputs[kMaxInputs + 1] = {};
   CaptureView captures[kMaxCaptures] = {};
 };
 

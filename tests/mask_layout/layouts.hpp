@@ -130,6 +130,15 @@ inline void check_at_once(const mask_layout::DeviceMask& device, const mask::Mas
   check_query_tiles(built, expected);
 }
 
+// The same of the mask and of an expression that reads memory of the run, so that nothing is worked
+// out ahead.
+inline void check_evaluated_at_once(const Mask& mask, const mask::MaskLayout& expected) {
+  HostTensor zero(DType::Int32, {1});
+  const Mask all(Capture("zero", DType::Int32, 1)(0) == 0);
+  check_at_once(mask_layout::DeviceMask(mask && all, expected.extent, {{"zero", zero.view()}}),
+                expected, 0);
+}
+
 inline mask_layout::LayoutRequest everything() {
   return {.tile_q = all_tile_q(), .rows = true, .key_rows = true};
 }
@@ -145,6 +154,7 @@ inline void check_build(const Mask& mask, const mask::Extent& extent) {
   CHECK(built.features(mask, extent) == mask::measure(mask, expected));
   check_at_once(device, expected, 0);
   check_at_once(device, expected, std::max(1, built.counts().part_tiles));
+  check_evaluated_at_once(mask, expected);
 }
 
 }  // namespace stof::test

@@ -155,6 +155,37 @@ TEST_CASE("compressed rows, in any order within a row") {
   check_input(strided(2), input, Mask::csr(row_ptr, ascending, 333) && strided(2), extent);
 }
 
+TEST_CASE("as many inputs of columns as there may be, with an expression of many slots") {
+  const Extent extent = {.q_len = 70, .kv_len = 4000};
+  std::vector<std::int32_t> row_ptr = {0};
+  std::vector<std::int32_t> columns;
+  for (std::int32_t q = 0; q < 70; ++q) {
+    for (std::int32_t k = q; k < 4000; k += 3) {
+      columns.push_back(k);
+    }
+    row_ptr.push_back(static_cast<std::int32_t>(columns.size()));
+  }
+  const auto rows = on_device(row_ptr);
+  const auto keys = on_device(columns);
+  const std::vector<MaskInput> inputs(4, {.form = InputForm::Csr,
+                                          .data = keys.data(),
+                                          .row_ptr = rows.data(),
+                                          .count = std::ssize(columns)});
+  // Operands that wait for one another, deeper and deeper.
+  const Expr k = key_position();
+  Expr sum = k * k;
+  for (int i = 0; i < 5; ++i) {
+    sum = (k * (i + 2) + query_position()) * sum - (sum + i) * k;
+  }
+  HostTensor zero(DType::Int32, {1});
+  const Mask seen(sum % 7 != Capture("zero", DType::Int32, 1)(0));
+  const DeviceMask device(seen, extent, {{"zero", zero.view()}}, inputs);
+  Captured captured(device, kQueryTiles, 0, 0);
+  test::check_query_tiles(
+      captured.run(),
+      mask::build_layout(Mask(sum % 7 != 0) && Mask::csr(row_ptr, columns, 4000), extent));
+}
+
 TEST_CASE("two inputs are seen together") {
   const Extent extent = {.batch = 2, .heads = 1, .q_len = 100, .kv_len = 100};
   const auto lengths = on_device<std::int32_t>({100, 30});
