@@ -170,23 +170,54 @@ __device__ inline std::uint64_t least_sum(std::uint64_t start) {
   return (start & ~std::uint64_t{63}) + expr::kMixStep;
 }
 
+// Bit i for bit i ^ number, for numbers up to 63.
+__device__ inline std::uint64_t exchanged(std::uint64_t bits, unsigned number) {
+  constexpr std::uint64_t kLower[] = {0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F};
+#pragma unroll
+  for (int i = 0; i < 3; ++i) {
+    const int distance = 1 << i;
+    const std::uint64_t other = (bits >> distance & kLower[i]) | (bits & kLower[i]) << distance;
+    bits = (number >> i & 1) != 0 ? other : bits;
+  }
+  const std::uint32_t halves[] = {low_half(bits), high_half(bits)};
+  const unsigned bytes = 0x3210 ^ (number >> 3 & 3) * 0x1111;
+  const bool is_swapped = number >= 32;
+  const std::uint32_t low = __byte_perm(is_swapped ? halves[1] : halves[0], 0, bytes);
+  const std::uint32_t high = __byte_perm(is_swapped ? halves[0] : halves[1], 0, bytes);
+  return low | std::uint64_t{high} << 32;
+}
+
+// bits * 2, and 1 more where a + b does not fit 32 bits.
+__device__ inline std::uint32_t with_carry(std::uint32_t bits, std::uint32_t a, std::uint32_t b) {
+  asm("{ .reg .u32 sum; add.cc.u32 sum, %1, %2; addc.u32 %0, %0, %0; }"
+      : "+r"(bits)
+      : "r"(a), "r"(b));
+  return bits;
+}
+
 // is_kept(start ^ key, limit >> 8) for keys 0 to 63, where the first sums differ in bits below the
-// 30th alone: all that follows from the others is worked out once.
+// 30th alone: all that follows from the others is worked out once. Limits are above 0.
 __device__ inline std::uint64_t kept_of_aligned(std::uint64_t start, std::uint32_t limit) {
+  constexpr int kKeys = 8;  // at once: more are more code than a multiprocessor keeps near
+  // Sums go over 64 neighbours: first those that end a stretch of 64, then those that begin the
+  // next one. Not by key but by the last six bits of the sum there is no sum to work out.
+  constexpr int kStart = static_cast<int>(expr::kMixStep % 64);
   const std::uint64_t sum = least_sum(start);
   const std::uint64_t top = sum >> 30;
   const std::uint32_t high = high_half(sum) ^ high_half(top);
   const std::uint64_t high_product = std::uint64_t{high * low_half(expr::kMixFirstFactor)} << 32;
-  constexpr std::uint32_t kKeys =
-      8;  // at once: more are more code than a multiprocessor keeps near
-  std::uint64_t bits = 0;
+  const std::uint32_t stretch = low_half(sum) / 64 * 64;
+  const std::uint32_t ending = stretch ^ low_half(top);
+  const std::uint32_t beginning = (stretch + 64) ^ low_half(top);
+  std::uint64_t hidden = 0;
 #pragma unroll 1
-  for (std::uint32_t begin = 0; begin < 64; begin += kKeys) {
+  for (int begin = 64 - kKeys; begin >= 0; begin -= kKeys) {
+    const std::uint32_t lower = (begin < kStart ? beginning : ending) ^ begin;
+    const std::uint32_t upper = (begin + kKeys <= kStart ? beginning : ending) ^ begin;
     std::uint32_t own = 0;
 #pragma unroll
-    for (std::uint32_t key = 0; key < kKeys; ++key) {
-      const std::uint32_t first =
-          ((low_half(start) ^ begin ^ key) + low_half(expr::kMixStep)) ^ low_half(top);
+    for (int i = kKeys - 1; i >= 0; --i) {
+      const std::uint32_t first = (i < kStart % kKeys ? lower : upper) ^ i;
       const std::uint64_t product =
           std::uint64_t{first} * low_half(expr::kMixFirstFactor) + high_product;
       std::uint32_t x_low = low_half(product);
@@ -196,13 +227,12 @@ __device__ inline std::uint64_t kept_of_aligned(std::uint64_t start, std::uint32
       const std::uint32_t drawn = __umulhi(x_low, low_half(expr::kMixSecondFactor)) +
                                   x_low * high_half(expr::kMixSecondFactor) +
                                   x_high * low_half(expr::kMixSecondFactor);
-      if (drawn < limit) {
-        own |= 1U << key;
-      }
+      own = with_carry(own, drawn, 0 - limit);  // carries where drawn >= limit
     }
-    bits |= std::uint64_t{own} << begin;
+    hidden = hidden << kKeys | own;
   }
-  return bits;
+  const std::uint64_t by_sum = hidden >> kStart | hidden << (64 - kStart);
+  return exchanged(~by_sum, low_half(start) % 64);
 }
 
 __device__ __noinline__ inline std::uint64_t kept_key_by_key(Line a, Line b, std::uint32_t limit) {
@@ -220,7 +250,8 @@ __device__ inline std::uint64_t kept_keys(Line a, Line b, std::uint32_t limit) {
   const std::uint64_t sum = least_sum(start);
   const bool is_aligned = (a.growth == 0 && b.growth == 1 && b.first % 64 == 0) ||
                           (a.growth == 1 && b.growth == 0 && a.first % 64 == 0);
-  if (!is_aligned || (sum ^ (sum + 63)) >> 30 != 0 || limit == kAll) {
+  const bool is_plain = limit > 0 && limit < kAll;
+  if (!is_aligned || (sum ^ (sum + 63)) >> 30 != 0 || !is_plain) {
     return kept_key_by_key(a, b, limit);
   }
   return kept_of_aligned(start, limit << (expr::kKeepShift - 32));
