@@ -48,8 +48,9 @@ __device__ __forceinline__ unsigned count_up(unsigned* number, unsigned last) {
 
 // The sums of the parts of 16 rows of a query tile of `Warps` times as many, and how many of them
 // are there: zero before the first and after the last.
-template <int Warps, int Outputs>
+template <int Warps, int Outputs, bool FromSigns>
 struct PartSums {
+  using Rows = SoftmaxRows<1, FromSigns>;
   static constexpr int kFloats = 32 * (4 + Outputs);  // of a part
 
   int parts;
@@ -67,7 +68,7 @@ struct PartSums {
 
   // False in all but the last of the parts, which gets the sums of all. Those in `rows` are over
   // all lanes.
-  __device__ __forceinline__ bool add(SoftmaxRows<1>& rows, float (&outputs)[1][Outputs], int part,
+  __device__ __forceinline__ bool add(Rows& rows, float (&outputs)[1][Outputs], int part,
                                       int lane) const {
     if (!arrives_last(sums + part * kFloats, rows, outputs, lane))
       return false;
@@ -84,7 +85,7 @@ struct PartSums {
 
  private:
   // The last one does not say that its part is there: it alone reads it.
-  __device__ __forceinline__ bool arrives_last(float* part, const SoftmaxRows<1>& rows,
+  __device__ __forceinline__ bool arrives_last(float* part, const Rows& rows,
                                                const float (&outputs)[1][Outputs], int lane) const {
     const unsigned last = parts - 1;
     unsigned before = lane == 0 ? load_acquire(arrived) : 0;
@@ -101,7 +102,7 @@ struct PartSums {
   }
 
   // Adds what leave_part left.
-  __device__ __forceinline__ static void merge(SoftmaxRows<1>& rows, float (&outputs)[1][Outputs],
+  __device__ __forceinline__ static void merge(Rows& rows, float (&outputs)[1][Outputs],
                                                const float* part) {
     float theirs[kAtOnce], best[1][2], factor[1][2], their_factor[2];
     load(theirs, part + 4 * 32, Outputs);

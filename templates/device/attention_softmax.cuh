@@ -30,18 +30,21 @@ __device__ __forceinline__ float rescale_factor(float from, float to) {
 // The state of the rows of a warp, one for each half of a row block: sums and outputs are relative
 // to exp2(reference).
 //
-// No maximum is taken of the scores of a step. A reference lies 2^kRoom above the highest score of
-// the step that set it, so that probabilities stay below 1, where half has its full precision,
-// until a row has a score that is so much higher than all that set its reference. That is seen from
-// the signs of the exponents, at half an instruction each, and then the references follow.
-template <int RowBlocks>
+// A reference lies 2^kRoom above the highest score of the step that set it: probabilities stay
+// below 1, where half has its full precision, and the reference stays until a score is so much
+// higher. So the outputs are rescaled once or twice a row and not for every step.
+//
+// FromSigns does without the maxima once all rows have references. That one has to rise is seen
+// from the signs of the exponents, at half an instruction each; but exponentials cannot begin while
+// others are looked at, and steps of 128 keys take longer so.
+template <int RowBlocks, bool FromSigns = false>
 struct SoftmaxRows {
   static constexpr float kRoom = 5.0f;
   static constexpr float kHighest = 3.402823466e38f;  // of floats
 
   float reference[RowBlocks][2];
   float sum[RowBlocks][2];  // of this lane's columns
-  bool have_references;     // all rows of the warp
+  bool have_references;     // all rows of the warp, where FromSigns asks
 
   __device__ __forceinline__ void clear() {
     have_references = false;
@@ -67,10 +70,8 @@ struct SoftmaxRows {
   template <int Scores>
   __device__ __forceinline__ bool to_exponents(float (&s)[RowBlocks][Scores],
                                                float (&factor)[RowBlocks][2], float scale_log2) {
-    if (!have_references) {
-      find_references(s, factor, scale_log2);
-      return true;
-    }
+    if (!FromSigns || !have_references)
+      return find_references(s, factor, scale_log2);
     subtract(s, reference, scale_log2);
     unsigned signs[4] = {~0u, ~0u, ~0u, ~0u};
 #pragma unroll
@@ -144,25 +145,35 @@ struct SoftmaxRows {
   }
 
  private:
-  // Until all rows have seen a key: references from the highest scores.
+  // From the highest scores.
   template <int Scores>
-  __device__ __forceinline__ void find_references(float (&s)[RowBlocks][Scores],
+  __device__ __forceinline__ bool find_references(float (&s)[RowBlocks][Scores],
                                                   float (&factor)[RowBlocks][2], float scale_log2) {
     float to[RowBlocks][2];
+    bool is_passed = false;
+#pragma unroll
+    for (int i = 0; i < 2 * RowBlocks; ++i) {
+      to[i / 2][i % 2] = row_max(s[i / 2], i % 2) * scale_log2;
+      is_passed |= to[i / 2][i % 2] > reference[i / 2][i % 2];
+    }
+    is_passed = __any_sync(0xffffffffu, is_passed);
+    if (is_passed) {
+#pragma unroll
+      for (int i = 0; i < 2 * RowBlocks; ++i)
+        to[i / 2][i % 2] = fmaxf(reference[i / 2][i % 2], to[i / 2][i % 2] + kRoom);
+      follow(to, factor);
+    }
+    // Without a reference all scores are -inf, and any will do.
     bool have = true;
 #pragma unroll
     for (int i = 0; i < 2 * RowBlocks; ++i) {
-      const float highest = row_max(s[i / 2], i % 2) * scale_log2;
-      to[i / 2][i % 2] = fmaxf(reference[i / 2][i % 2], highest + kRoom);
-      have &= to[i / 2][i % 2] != minus_infinity();
+      have &= reference[i / 2][i % 2] != minus_infinity();
+      to[i / 2][i % 2] = fmaxf(reference[i / 2][i % 2], -kHighest);
     }
-    have_references = __all_sync(0xffffffffu, have);
-    follow(to, factor);
-    // Without a reference all scores are -inf, and any will do.
-#pragma unroll
-    for (int i = 0; i < 2 * RowBlocks; ++i)
-      to[i / 2][i % 2] = fmaxf(to[i / 2][i % 2], -kHighest);
+    if (FromSigns)
+      have_references = __all_sync(0xffffffffu, have);
     subtract(s, to, scale_log2);
+    return is_passed;
   }
 
   // All rows have references.
@@ -224,8 +235,9 @@ __device__ __forceinline__ void write_log_sums(float* lse, const float (&referen
 
 // Hands a part of rows, over some of their keys, from one thread to another through shared memory:
 // the same thread of a group of `Threads`. Float n of a thread lies at n * Threads + thread.
-template <int Threads, int RowBlocks, int Outputs>
-__device__ __forceinline__ void leave_part(float* part, const SoftmaxRows<RowBlocks>& rows,
+template <int Threads, int RowBlocks, bool FromSigns, int Outputs>
+__device__ __forceinline__ void leave_part(float* part,
+                                           const SoftmaxRows<RowBlocks, FromSigns>& rows,
                                            const float (&o)[RowBlocks][Outputs], int thread) {
 #pragma unroll
   for (int i = 0; i < 2 * RowBlocks; ++i) {
@@ -238,8 +250,8 @@ __device__ __forceinline__ void leave_part(float* part, const SoftmaxRows<RowBlo
 }
 
 // The sums are those over all lanes.
-template <int Threads, int RowBlocks, int Outputs>
-__device__ __forceinline__ void add_part(const float* part, SoftmaxRows<RowBlocks>& rows,
+template <int Threads, int RowBlocks, bool FromSigns, int Outputs>
+__device__ __forceinline__ void add_part(const float* part, SoftmaxRows<RowBlocks, FromSigns>& rows,
                                          float (&o)[RowBlocks][Outputs], int thread) {
   float best[RowBlocks][2], factor[RowBlocks][2], own_factor[RowBlocks][2];
 #pragma unroll

@@ -2,7 +2,6 @@
 // in which element e of the n-th 8-column block of a thread is [4 n + e].
 #pragma once
 
-#include "device/attention_softmax.cuh"
 #include "device/mbarrier.cuh"
 #include "device/mma.cuh"
 #include "device/numeric.cuh"
@@ -127,9 +126,8 @@ __device__ __forceinline__ float (
 }
 
 // Has the rows know their sums, over all lanes.
-template <typename Shape>
-__device__ __forceinline__ void take_sums(SoftmaxRows<1>& rows,
-                                          const float (&outputs)[1][Shape::kOutputs]) {
+template <typename Shape, typename Rows>
+__device__ __forceinline__ void take_sums(Rows& rows, const float (&outputs)[1][Shape::kOutputs]) {
   if constexpr (Shape::kAddsUp) {
     rows.sum[0][0] = outputs[0][Shape::kValueColumns / 2];
     rows.sum[0][1] = outputs[0][Shape::kValueColumns / 2 + 2];
