@@ -50,7 +50,7 @@ std::optional<End> Trials::end() const {
   if (trials_left() <= 0) {
     return End::Trials;
   }
-  if (seconds_left() <= 0 || seconds_left() < slowest_batch_s_) {
+  if (slowest_batch_s_ && (seconds_left() <= 0 || seconds_left() < *slowest_batch_s_)) {
     return End::Seconds;
   }
   return std::nullopt;
@@ -59,7 +59,7 @@ std::optional<End> Trials::end() const {
 std::vector<Outcome> Trials::measure(std::span<const Trial> batch) {
   const double begin = clock_();
   std::vector<Outcome> outcomes = measure_(batch);
-  slowest_batch_s_ = std::max(slowest_batch_s_, clock_() - begin);
+  slowest_batch_s_ = std::max(slowest_batch_s_.value_or(0), clock_() - begin);
   STOF_CHECK(outcomes.size() <= batch.size())
       << "tune: " << outcomes.size() << " outcomes of " << batch.size() << " trials";
   return outcomes;

@@ -34,8 +34,8 @@ class Trials {
          Clock clock = steady_seconds);
 
   // Finds out about these, as far as the budget goes: what is neither known nor recalled is timed
-  // in batches of kMostInBatch, which nothing interrupts. None begins that would not end in time,
-  // were it as slow as the slowest so far.
+  // in batches of kMostInBatch, which nothing interrupts. The first one begins however little time
+  // there is, of the others none that would not end in time, were it as slow as the slowest so far.
   void time(std::span<const Trial> trials);
 
   const Outcome* find(const Trial& trial) const;  // null: not known
@@ -74,7 +74,7 @@ class Trials {
   Clock clock_;
   double start_;
   double share_ = 1;
-  double slowest_batch_s_ = 0;
+  std::optional<double> slowest_batch_s_;  // nothing: none has begun
   std::int64_t timed_ = 0;
   std::int64_t recalled_ = 0;
   std::int64_t failed_ = 0;

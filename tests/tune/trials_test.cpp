@@ -104,6 +104,17 @@ TEST_CASE("no batch begins that would not end in time") {
   CHECK(trials.seconds() == 8);
 }
 
+TEST_CASE("a budget of time that is too small for anything is enough for one batch") {
+  for (const double budget : {-1.0, 0.0, 1e-3}) {
+    Stopwatch watch;
+    double now = 0;
+    Trials trials(watch.measure(), {}, {.max_seconds = budget}, {}, [&] { return now += 0.1; });
+    trials.time(some_trials(1000));
+    CHECK(watch.timed.size() == Trials::kMostInBatch);
+    CHECK(trials.end() == End::Seconds);
+  }
+}
+
 TEST_CASE("a budget of time holds whatever batches cost") {
   // A batch compiles on so many threads, and a few of its trials have data to make.
   constexpr double kCompile = 0.7;

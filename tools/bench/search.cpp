@@ -1,7 +1,7 @@
 // Tunes one layer of each model of the zoo, and BERT-base as a whole, on this GPU: what it takes,
 // and what it gains. Usage: bench.search SECONDS FOLDER [CELL…], which writes search.json and
-// search.md: of those cells, else of all that it prints without arguments and that the folder has
-// no result of. Cells that no time is left for are named there.
+// search.md: of those cells in that order, else of all that it prints without arguments and that
+// the folder has no result of. Cells that no time is left for are named there.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -144,14 +145,7 @@ class Bench {
   // Throws CudaError where a kernel brought the GPU down, of which the row of its cell tells: then
   // another process may go on.
   void run(const std::vector<std::string>& names) {
-    std::vector<SearchCell> left = stof::bench::search_cells();
-    std::stable_partition(left.begin(), left.end(), [&](const SearchCell& cell) {
-      return !stof::bench::has_failed(result_, cell.name());
-    });
-    std::erase_if(left, [&](const SearchCell& cell) {
-      return names.empty() ? stof::bench::find_row(result_, cell.name()) != nullptr
-                           : std::ranges::find(names, cell.name()) == names.end();
-    });
+    std::vector<SearchCell> left = names.empty() ? missing() : of_names(names);
     std::map<std::string, Layer> layers;
     while (!left.empty() && has_time(slowest_layer_s_)) {
       measure(left.front(), layers[left.front().name()]);
@@ -169,6 +163,31 @@ class Bench {
   }
 
  private:
+  // What there is no result of, at the end that of which an earlier try failed.
+  std::vector<SearchCell> missing() const {
+    std::vector<SearchCell> cells = stof::bench::search_cells();
+    std::erase_if(cells, [&](const SearchCell& cell) {
+      return stof::bench::find_row(result_, cell.name()) != nullptr;
+    });
+    std::ranges::stable_partition(cells, [&](const SearchCell& cell) {
+      return !stof::bench::has_failed(result_, cell.name());
+    });
+    return cells;
+  }
+
+  static std::vector<SearchCell> of_names(const std::vector<std::string>& names) {
+    const std::vector<SearchCell> cells = stof::bench::search_cells();
+    std::vector<SearchCell> found;
+    for (const std::string& name : names) {
+      const auto cell = std::ranges::find(cells, name, &SearchCell::name);
+      if (cell == cells.end()) {
+        throw std::invalid_argument(fmt::format("'{}' is none of the cells", name));
+      }
+      found.push_back(*cell);
+    }
+    return found;
+  }
+
   double seconds() const { return stof::tune::steady_seconds() - start_; }
 
   // For one more like that.
