@@ -16,6 +16,7 @@ struct WgmmaProduct {
   double tensor_share = 0.93;  // of tensor_tflops
   double l2_share = 1.08;      // of l2_gbps
   double copy_ns = 1080;       // from asking for a step until it is there
+  double column_ns = 3.28;     // a step of a column of w that no other block reads
   double block_ns = 1230;      // start and end of a block
   double element_ns = 0.0862;  // one more element of its tile
   double exchange_ns = 850;    // the parts of a split k meet in shared memory

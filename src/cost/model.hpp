@@ -17,7 +17,8 @@
 //   tensor = steps queue 128 tile_m tile_n / R(tensor)
 //   l2     = steps queue 128 (tile_m + tile_n) / R(l2)     gemm_sm80: what its warps read of shared
 //                                                          memory, which is more
-//   wait   = blocks + steps rounds copy_ns / (stages - 1)
+//   wait   = blocks + steps max(rounds copy_ns / (stages - 1), columns column_ns), of gemm_sm90
+//            the columns of w that one tile takes all rows of x to
 //   dram   = bytes of the contract / R(dram)
 //   core   = queue tile_m tile_n transcendental_ns for each gelu, exp … of the epilogue, and the
 //            tensors that it reads / R(dram)

@@ -90,8 +90,10 @@ Prediction wgmma_product(const Sm& sm, const Problem& problem, const KernelConfi
   time.tensor_us = sm.tensor_us(steps * area * kFlopsPerStep, c.tensor_share);
   time.l2_us =
       sm.l2_us(steps * static_cast<double>(queue * (tile_m + tile_n)) * kBytesPerStep, c.l2_share);
+  const auto new_columns = static_cast<double>(product.m > tile_m ? 0 : queue * tile_n);
   time.wait_us = time.blocks_us + time.core_us +
-                 sm.us(steps * rounds * c.copy_ns / static_cast<double>(stages - 1));
+                 sm.us(steps * std::max(rounds * c.copy_ns / static_cast<double>(stages - 1),
+                                        new_columns * c.column_ns));
   return time;
 }
 
