@@ -1,7 +1,8 @@
 // Tunes one layer of each model of the zoo, and BERT-base as a whole, on this GPU: what it takes,
 // and what it gains. Usage: bench.search SECONDS FOLDER [CELL…], which writes search.json and
-// search.md: of those cells in that order, else of all that it prints without arguments and that
-// the folder has no result of. Cells that no time is left for are named there.
+// search.md, and the records of the layers' trials as records.jsonl: of those cells in that order,
+// else of all that it prints without arguments and that the folder has no result of. Cells that no
+// time is left for are named there.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -212,6 +213,9 @@ class Bench {
       put_failure(cell, std::move(row), error);
       layer = {};
       return;
+    }
+    if (layer.lab) {
+      stof::bench::add_records(folder_, layer.lab->records());
     }
     slowest_layer_s_ =
         cell.layers == 1 ? std::max(slowest_layer_s_, seconds() - begin) : slowest_layer_s_;

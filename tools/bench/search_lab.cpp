@@ -187,6 +187,10 @@ double SearchLab::render_ms(const Found& found) const {
          static_cast<double>(std::max<std::size_t>(plan.specs.size(), 1));
 }
 
+std::vector<cache::TuningRecord> SearchLab::records() const {
+  return store_ ? store_->all() : std::vector<cache::TuningRecord>();
+}
+
 void SearchLab::rest() {
   searched_.reset();
 }

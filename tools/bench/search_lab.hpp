@@ -84,6 +84,9 @@ class SearchLab {
   // Of one of the kernels that a plan runs, on average.
   double render_ms(const Found& found) const;
 
+  // What the first tune() timed.
+  std::vector<cache::TuningRecord> records() const;
+
   // Frees what searches need, but for the kernels.
   void rest();
 

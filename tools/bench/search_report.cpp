@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <iterator>
 #include <numeric>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "tune/records.hpp"
 
 namespace stof::bench {
 
@@ -265,6 +268,18 @@ json read_result(const std::filesystem::path& folder, const std::string& device,
     }
   }
   return {{"device", device}, {"driver", driver}, {"rows", json::array()}};
+}
+
+void add_records(const std::filesystem::path& folder,
+                 const std::vector<cache::TuningRecord>& records) {
+  const std::filesystem::path path = folder / "records.jsonl";
+  cache::TuningStore all(std::nullopt, false, {}, {});
+  if (std::ifstream stream(path); stream) {
+    const std::string text{std::istreambuf_iterator<char>(stream), {}};
+    tune::merge(all, tune::from_jsonl(text));
+  }
+  tune::merge(all, records);
+  write(path, tune::to_jsonl(tune::fastest(all.all(), static_cast<int>(tune::Records::kPriors))));
 }
 
 void write_result(const std::filesystem::path& folder, const json& result) {

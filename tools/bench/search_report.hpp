@@ -34,6 +34,11 @@ bool has_failed(const nlohmann::json& result, const std::string& name);
 // one.
 nlohmann::json read_result(const std::filesystem::path& folder, const std::string& device,
                            const std::string& driver);
+// Adds records to those that records.jsonl in the folder has, and keeps the fastest few of each
+// problem: such a file ships with the library. Throws std::runtime_error.
+void add_records(const std::filesystem::path& folder,
+                 const std::vector<cache::TuningRecord>& records);
+
 // As search.json, and as search.md with a table and what it says. Throws std::runtime_error.
 void write_result(const std::filesystem::path& folder, const nlohmann::json& result);
 
