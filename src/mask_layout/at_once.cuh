@@ -16,6 +16,7 @@ struct AtOnceWork {
   Arrivals* arrivals = nullptr;
   uint4* seeing = nullptr;  // see AtOnceSpace
   int stretch_tiles = 0;    // the most
+  int stretches = 0;        // of a tile row
 };
 
 // Adds what lists query tiles once all tiles have classes.

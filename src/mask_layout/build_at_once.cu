@@ -14,8 +14,6 @@ namespace stof::mask_layout {
 
 namespace {
 
-constexpr int kMostThreads = 512;
-constexpr int kMostWarps = kMostThreads / kWarp;
 constexpr int kLaneWords = 128;                                   // of a bitmap
 constexpr std::int64_t kMostTilesAtOnce = std::int64_t{1} << 14;  // where lists take longer
 
@@ -23,6 +21,11 @@ constexpr std::int64_t kMostTilesAtOnce = std::int64_t{1} << 14;  // where lists
 // pairs.
 enum class Evaluation { Inputs, Rows, Pairs };
 
+// Of a block, of which a multiprocessor has two or one: blocks that list query tiles have room
+// beside those that look at inputs alone.
+constexpr int most_threads(Evaluation evaluation) {
+  return evaluation == Evaluation::Inputs ? 256 : 512;
+}
 constexpr int blocks_of_multiprocessor(Evaluation evaluation) {
   return evaluation == Evaluation::Inputs ? 2 : 1;
 }
@@ -230,13 +233,13 @@ __device__ std::uint8_t keep_tile(const AtOnceWork& work, const TilePlace& place
   return strips;
 }
 
-// Classes of the tiles of the stretch that a warp has, one a lane: tile i belongs to warp i %
-// warps. Returns the lanes whose tiles are open; of the others it says which strips see something.
+// Classes of the tiles of the stretch, by a warp, one a lane. Returns those that are open, a bit
+// each; of the others it says which strips see something.
 template <Evaluation kEvaluation>
-__device__ unsigned settle_tiles_of(int warp, int warps, const Program& program,
-                                    const AtOnceWork& work, const TileStretch& stretch,
-                                    Range* ranges, std::uint8_t (&strips)[kMostTiles]) {
-  const int tile = warp + warps * lane_of_thread();
+__device__ unsigned settle_stretch(const Program& program, const AtOnceWork& work,
+                                   const TileStretch& stretch, Range* ranges,
+                                   std::uint8_t (&strips)[kMostTiles]) {
+  const int tile = lane_of_thread();
   std::int32_t code = mask::kNoneSeen;
   if (tile < stretch.count) {
     const Region region = region_of(work.lists.grid, place_in(stretch, tile));
@@ -275,20 +278,11 @@ __device__ void evaluate_by_block(const Program& program, const AtOnceWork& work
                                   const Slots& slots, unsigned open, std::uint64_t (&rows)[kTile],
                                   std::uint8_t (&strips)[kMostTiles]) {
   __shared__ std::uint64_t bitmap[mask::kTileWords];
-  __shared__ unsigned open_of_warp[kMostWarps];
-  const int warp = static_cast<int>(threadIdx.x) / kWarp;
-  const int warps = static_cast<int>(blockDim.x) / kWarp;
-  if (lane_of_thread() == 0) {
-    open_of_warp[warp] = open;
-  }
-  __syncthreads();
-  for (int tile = 0; tile < stretch.count; ++tile) {
-    if ((open_of_warp[tile % warps] >> tile / warps & 1) == 0) {
-      continue;
-    }
+  for (; open != 0; open &= open - 1) {
+    const int tile = __ffs(static_cast<int>(open)) - 1;
     const TilePlace place = place_in(stretch, tile);
     evaluate_tile(program, work.lists.grid, place, bitmap, slots);
-    if (warp == 0) {
+    if (threadIdx.x < kWarp) {
       inputs.write_rows(work.lists.grid, stretch, tile, rows);
       mask_rows(bitmap, rows);
       strips[tile] = keep_tile(work, place, stretch.first_tile + tile, rows);
@@ -309,12 +303,13 @@ __device__ Program program_of(const MaskView& mask, ProgramStore& store) {
 // Blocks behind the last tile row check lengths and offsets, which no other may look at where
 // nothing is open.
 template <Evaluation kEvaluation>
-__global__ void __launch_bounds__(kMostThreads, blocks_of_multiprocessor(kEvaluation))
+__global__ void __launch_bounds__(most_threads(kEvaluation), blocks_of_multiprocessor(kEvaluation))
     build_tiles(const __grid_constant__ MaskView mask, const __grid_constant__ AtOnceWork work) {
   extern __shared__ Range memory[];
   __shared__ ProgramStore store;
-  __shared__ std::uint64_t rows[kMostWarps][kTile];
+  __shared__ std::uint64_t rows[most_threads(kEvaluation) / kWarp][kTile];
   __shared__ std::uint8_t strips[kMostTiles];
+  __shared__ unsigned open_tiles;
   const Grid& grid = work.lists.grid;
   if (blockIdx.x == grid.row_count()) {
     await_previous();
@@ -336,21 +331,26 @@ __global__ void __launch_bounds__(kMostThreads, blocks_of_multiprocessor(kEvalua
   await_previous();
   __syncthreads();
   inputs.read(work, stretch);
+  if (warp == 0) {
+    const unsigned open = settle_stretch<kEvaluation>(program, work, stretch, memory, strips);
+    open_tiles = open;
+  }
   __syncthreads();
+  const unsigned open = open_tiles;
   Word* slot_memory = words + region_slot_words(mask, kMostTiles);
-  unsigned open = settle_tiles_of<kEvaluation>(warp, warps, program, work, stretch, memory, strips);
   if constexpr (kEvaluation == Evaluation::Pairs) {
     evaluate_by_block(program, work, stretch, inputs,
                       {slot_memory, static_cast<int>(threadIdx.x), threads}, open, rows[0], strips);
   } else {
     const Slots slots = {slot_memory + warp * slot_words(mask, kWarp), lane_of_thread(), kWarp};
-    for (; open != 0; open &= open - 1) {
-      const int tile = warp + warps * (__ffs(static_cast<int>(open)) - 1);
-      const TilePlace place = place_in(stretch, tile);
-      inputs.write_rows(grid, stretch, tile, rows[warp]);
-      evaluate_rows<kEvaluation>(program, grid, place, slots, rows[warp]);
-      strips[tile] = keep_tile(work, place, stretch.first_tile + tile, rows[warp]);
-      __syncwarp();
+    for (int tile = warp; tile < stretch.count; tile += warps) {
+      if ((open >> tile & 1) != 0) {
+        const TilePlace place = place_in(stretch, tile);
+        inputs.write_rows(grid, stretch, tile, rows[warp]);
+        evaluate_rows<kEvaluation>(program, grid, place, slots, rows[warp]);
+        strips[tile] = keep_tile(work, place, stretch.first_tile + tile, rows[warp]);
+        __syncwarp();
+      }
     }
   }
   __syncthreads();
@@ -361,7 +361,7 @@ __global__ void __launch_bounds__(kMostThreads, blocks_of_multiprocessor(kEvalua
 
 // Threads of a block, and the shared memory that they take.
 struct BlockShape {
-  int threads = kMostThreads;
+  int threads = 0;
   std::size_t shared_bytes = 0;
 };
 
@@ -375,7 +375,7 @@ BlockShape block_shape(Evaluation evaluation, const MaskView& mask, int stretch_
            static_cast<std::size_t>(columns) *
                ColumnBits::bytes_of(ColumnBits::row_words_of(stretch_tiles));
   };
-  BlockShape shape;
+  BlockShape shape = {.threads = most_threads(evaluation)};
   while (shape.threads > kWarp && bytes_of(shape.threads) > most_bytes) {
     shape.threads /= 2;
   }
@@ -396,7 +396,9 @@ void add_build(const MaskView& mask, AtOnceWork& work, cuda::Launches& launches)
   constexpr std::size_t kStaticBytes = 16 << 10;  // more than the kernels have
   const Grid& grid = work.lists.grid;
   // Short stretches where that gives no multiprocessor more blocks than it takes.
-  const auto stretches = [&](int tiles) { return (grid.tile_cols + tiles - 1) / tiles; };
+  const auto stretches = [&](int tiles) {
+    return (static_cast<int>(grid.tile_cols) + tiles - 1) / tiles;
+  };
   const std::int64_t most_blocks = std::int64_t{blocks_of_multiprocessor(kEvaluation)} *
                                    device_attribute(cudaDevAttrMultiProcessorCount);
   work.stretch_tiles = kMostTiles;
@@ -404,6 +406,7 @@ void add_build(const MaskView& mask, AtOnceWork& work, cuda::Launches& launches)
          grid.row_count() * stretches(work.stretch_tiles / 2) <= most_blocks) {
     work.stretch_tiles /= 2;
   }
+  work.stretches = stretches(work.stretch_tiles);
   const auto most_bytes =
       static_cast<std::size_t>(device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)) -
       kStaticBytes;
@@ -413,7 +416,7 @@ void add_build(const MaskView& mask, AtOnceWork& work, cuda::Launches& launches)
   cuda::allow_all_shared_memory(reinterpret_cast<const void*>(build_tiles<kEvaluation>));
   launches.add(build_tiles<kEvaluation>,
                {.grid = dim3(static_cast<unsigned>(grid.row_count() + 1),
-                             static_cast<unsigned>(stretches(work.stretch_tiles))),
+                             static_cast<unsigned>(work.stretches)),
                 .block = static_cast<unsigned>(shape.threads),
                 .dynamic_shared_bytes = shape.shared_bytes},
                mask, work);

@@ -27,71 +27,85 @@ struct Item {
   }
 };
 
-// So that all query tiles of a size have some.
-__device__ int lanes_of_query_tile(int count) {
-  return std::min(int{kWarp}, kThreads >> (kWarp - __clz(count - 1)));
-}
+// A query tile whose length neighbouring lanes find, as many as give each tile of its size some.
+struct MeasuredTile {
+  int number;
+  int lane;
+  int lanes;
+  QueryTile tile;
 
-// The entries of a query tile, by `lanes` neighbouring lanes.
-__device__ int length_by_lanes(const AtOnceWork& work, const QueryTile& tile, int lane, int lanes) {
-  const int stretches = (tile.cols + work.stretch_tiles - 1) / work.stretch_tiles;
-  const uint4* seeing = work.seeing + tile.first_tile / tile.cols * stretches;
-  const unsigned strips = tile.strips == 0 ? unsigned{kAllStrips} : tile.strips;
-  int length = 0;
-  for (int stretch = lane; stretch < stretches; stretch += lanes) {
-    unsigned active = 0;
+  __device__ MeasuredTile(const Grid& grid, const QueryTiles& tiles)
+      : MeasuredTile(grid, tiles, bits_of_lane(static_cast<int>(tiles.count))) {}
+
+  // By its lanes: the entries are the columns that any of its strips sees.
+  __device__ int length(const AtOnceWork& work) const {
+    const uint4* seeing = work.seeing + first_row * work.stretches;
+    const unsigned strips = tile.strips == 0 ? unsigned{kAllStrips} : tile.strips;
+    int length = 0;
+    for (int stretch = lane; stretch < work.stretches; stretch += lanes) {
+      uint4 rows[kMostParts];
 #pragma unroll
-    for (int row = 0; row < kMostParts; ++row) {
-      if (row < tile.tile_rows) {
-        const uint4 own = seeing[row * stretches + stretch];
-        active |= ((strips & 1) != 0 ? own.x : 0) | ((strips & 2) != 0 ? own.y : 0) |
-                  ((strips & 4) != 0 ? own.z : 0) | ((strips & 8) != 0 ? own.w : 0);
+      for (int row = 0; row < kMostParts; ++row) {
+        rows[row] = row < tile.tile_rows ? seeing[row * work.stretches + stretch] : uint4{};
       }
+      unsigned active = 0;
+#pragma unroll
+      for (const uint4& row : rows) {
+        active |= ((strips & 1) != 0 ? row.x : 0) | ((strips & 2) != 0 ? row.y : 0) |
+                  ((strips & 4) != 0 ? row.z : 0) | ((strips & 8) != 0 ? row.w : 0);
+      }
+      length += __popc(active);
     }
-    length += __popc(active);
+    for (int distance = lanes / 2; distance > 0; distance /= 2) {
+      length += __shfl_xor_sync(kFullWarp, length, distance);
+    }
+    return length;
   }
-  for (int distance = lanes / 2; distance > 0; distance /= 2) {
-    length += __shfl_xor_sync(kFullWarp, length, distance);
-  }
-  return length;
-}
 
-// Of all query tiles of a size.
-__device__ void write_lengths(const AtOnceWork& work, const QueryTiles& tiles,
-                              std::int32_t (&lengths)[kMostQueryTilesAtOnce]) {
-  const int lanes = lanes_of_query_tile(static_cast<int>(tiles.count));
-  const int r = static_cast<int>(threadIdx.x) / lanes;
-  const int lane = static_cast<int>(threadIdx.x) % lanes;
-  const auto last = static_cast<int>(tiles.count) - 1;
-  const QueryTile tile(work.lists.grid, tiles.lists, std::min(r, last));
-  const int length = length_by_lanes(work, tile, lane, lanes);
-  if (lane == 0 && r <= last) {
-    lengths[r] = length;
+ private:
+  static __device__ int bits_of_lane(int count) {
+    return std::min(5, 8 - (kWarp - __clz(count - 1)));
   }
-}
+  __device__ MeasuredTile(const Grid& grid, const QueryTiles& tiles, int lane_bits)
+      : number(static_cast<int>(threadIdx.x) >> lane_bits),
+        lane(static_cast<int>(threadIdx.x) & ((1 << lane_bits) - 1)),
+        lanes(1 << lane_bits),
+        tile(grid, tiles.lists, std::min(number, static_cast<int>(tiles.count) - 1)),
+        first_row(tile.first_tile / tile.cols) {}
 
-// What tiles have come to. The block that reads it last leaves it as it was before the build, and
-// says it.
-__device__ std::int32_t read_status(const AtOnceWork& work) {
-  Arrivals& arrivals = *work.arrivals;
-  const std::int32_t part_tiles = arrivals.part_tiles;
-  const std::int32_t status =
-      arrivals.status | (part_tiles > work.bitmaps ? kPartTilesOverflow : 0);
-  __syncthreads();
-  if (threadIdx.x == 0 && atomicInc(&arrivals.blocks, gridDim.x - 1) == gridDim.x - 1) {
-    arrivals.part_tiles = 0;
-    arrivals.status = 0;
+  int first_row;  // of tiles
+};
+
+// What tiles have come to.
+struct Outcome {
+  std::int32_t part_tiles;
+  std::int32_t status;
+
+  __device__ explicit Outcome(const AtOnceWork& work)
+      : part_tiles(work.arrivals->part_tiles), status(work.arrivals->status) {}
+
+  __device__ bool is_empty(const AtOnceWork& work) const {
+    return status != 0 || part_tiles > work.bitmaps;
+  }
+
+  // By a thread, once its block has read them: the last one leaves them as they were before the
+  // build, and says what they were.
+  __device__ void report(const AtOnceWork& work) const {
+    if (atomicInc(&work.arrivals->blocks, gridDim.x - 1) != gridDim.x - 1) {
+      return;
+    }
+    work.arrivals->part_tiles = 0;
+    work.arrivals->status = 0;
     LayoutCounts counts;
     counts.part_tiles = part_tiles;
-    counts.status = status;
+    counts.status = status | (part_tiles > work.bitmaps ? kPartTilesOverflow : 0);
     *work.lists.counts = counts;
-    if (work.lists.report != nullptr && status != 0) {
+    if (work.lists.report != nullptr && counts.status != 0) {
       work.lists.report->part_tiles = part_tiles;
-      work.lists.report->status = status;
+      work.lists.report->status = counts.status;
     }
   }
-  return status;
-}
+};
 
 // Where the entries of a query tile begin, and its place in the order, see order_query_tile.
 struct QueryTilePlace {
@@ -108,7 +122,7 @@ struct QueryTilePlace {
     __syncthreads();
     const int own = lengths[r];
     const int length = other < count ? lengths[other] : -1;
-    const int sum = sum_of_warp(other < r ? length : 0);
+    const int sum = __reduce_add_sync(kFullWarp, other < r ? length : 0);
     if (lane_of_thread() == 0 && sum != 0) {
       atomicAdd(&before, sum);
     }
@@ -158,12 +172,19 @@ __global__ void __launch_bounds__(kThreads)
   const AttentionTiles& lists = tiles.lists;
   const auto count = static_cast<int>(tiles.count);
   const QueryTile tile(work.lists.grid, lists, item.number);
+  const MeasuredTile measured(work.lists.grid, tiles);
   await_previous();
+  // All that is read is under way before the first of it is needed.
+  const Outcome outcome(work);
   const PartCodes codes = codes_of(work.lists.classes, tile, static_cast<int>(threadIdx.x));
-  write_lengths(work, tiles, lengths);
-  const bool is_empty = read_status(work) != 0;
+  const int length = measured.length(work);
+  if (measured.lane == 0 && measured.number < count) {
+    lengths[measured.number] = length;
+  }
+  const bool is_empty = outcome.is_empty(work);
   const QueryTilePlace place(lengths, count, item.number);
   if (threadIdx.x == 0) {
+    outcome.report(work);
     lists.row_ptr[item.number] = is_empty ? 0 : place.first_entry;
     lists.order[is_empty ? item.number : place.in_order] = item.number;
     if (item.number == count - 1) {

@@ -50,18 +50,18 @@ struct PartCodes {
 // In a column, which may lie behind the last.
 __device__ inline PartCodes codes_of(const TileClasses& classes, const QueryTile& tile, int col) {
   PartCodes codes;
+  const int first = tile.first_tile + col;
 #pragma unroll
   for (int s = 0; s < kMostParts; ++s) {
-    codes.values[s] = mask::kNoneSeen;
-    if (s < tile.tile_rows && col < tile.cols) {
-      const int at = tile.first_tile + s * tile.cols + col;
-      std::int32_t code = classes.codes[at];
-      if (tile.strips != 0 && code >= 0) {
-        code = code_of_strips(code, classes.strips[at], tile.strips);
-      }
-      codes.values[s] = code;
-      codes.is_active = codes.is_active || code != mask::kNoneSeen;
-    }
+    const bool exists = s < tile.tile_rows && col < tile.cols;
+    codes.values[s] = exists ? classes.codes[first + s * tile.cols] : mask::kNoneSeen;
+  }
+  if (tile.strips != 0 && codes.values[0] >= 0) {
+    codes.values[0] = code_of_strips(codes.values[0], classes.strips[first], tile.strips);
+  }
+#pragma unroll
+  for (const std::int32_t code : codes.values) {
+    codes.is_active = codes.is_active || code != mask::kNoneSeen;
   }
   return codes;
 }
