@@ -312,7 +312,6 @@ __global__ void __launch_bounds__(most_threads(kEvaluation), blocks_of_multiproc
   __shared__ unsigned open_tiles;
   const Grid& grid = work.lists.grid;
   if (blockIdx.x == grid.row_count()) {
-    await_previous();
     if (blockIdx.y == 0) {
       check_inputs(mask, grid, &work.arrivals->status);
     }
@@ -328,7 +327,6 @@ __global__ void __launch_bounds__(most_threads(kEvaluation), blocks_of_multiproc
       mask, reinterpret_cast<std::byte*>(words + evaluation_words(kEvaluation, mask, threads)),
       ColumnBits::row_words_of(work.stretch_tiles)};
   inputs.clear();
-  await_previous();
   __syncthreads();
   inputs.read(work, stretch);
   if (warp == 0) {
@@ -353,6 +351,7 @@ __global__ void __launch_bounds__(most_threads(kEvaluation), blocks_of_multiproc
       }
     }
   }
+  let_next_start();  // no sooner: its blocks would take the place of some of these
   __syncthreads();
   if (warp == 0) {
     write_seeing(work, strips, stretch.count);

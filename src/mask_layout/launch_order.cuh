@@ -7,11 +7,18 @@
 
 namespace stof::mask_layout {
 
+// The next kernel may start, once all blocks have come here or ended.
+__device__ inline void let_next_start() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
 // From here on all that kernels ahead have written is there, and the next kernel may start. Every
 // thread calls it, before it reads or writes what other kernels do.
 __device__ inline void await_previous() {
+  let_next_start();
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
