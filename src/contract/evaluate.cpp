@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "contract/scalars.hpp"
+#include "expr/transform.hpp"
 #include "stof/error.hpp"
 
 namespace stof::contract {
@@ -189,22 +190,39 @@ bool is_allowed(const TemplateContract& contract, const ContractScope& scope) {
 
 std::vector<kernel::KernelConfig> allowed_configs(const TemplateContract& contract,
                                                   ContractScope scope) {
+  // A restriction leaves out settings as soon as they have all parameters that it reads: one for
+  // every choice of all of them would be far more.
+  std::vector<const Constraint*> left;
+  for (const Constraint& restriction : contract.restrictions) {
+    left.push_back(&restriction);
+  }
   std::vector<kernel::KernelConfig> configs{{}};
-  for (const kernel::ConfigParameter& parameter : contract.params) {
+  for (auto parameter = contract.params.begin(); parameter != contract.params.end(); ++parameter) {
+    const auto reads_later_ones = [&](const Constraint* restriction) {
+      return std::any_of(parameter + 1, contract.params.end(), [&](const auto& later) {
+        return expr::uses(restriction->condition.expr(), "param." + later.name);
+      });
+    };
+    const auto ready = std::stable_partition(left.begin(), left.end(), reads_later_ones);
     std::vector<kernel::KernelConfig> longer;
-    longer.reserve(configs.size() * parameter.values.size());
     for (const kernel::KernelConfig& config : configs) {
-      for (const std::int64_t value : parameter.values) {
-        longer.push_back(config);
-        longer.back().emplace(parameter.name, value);
+      for (const std::int64_t value : parameter->values) {
+        scope.config = config;
+        scope.config.emplace(parameter->name, value);
+        const Names names(contract, scope);
+        if (std::all_of(ready, left.end(), [&](const Constraint* restriction) {
+              return restriction->condition.evaluate_truth(names);
+            })) {
+          longer.push_back(scope.config);
+        }
       }
     }
+    left.erase(ready, left.end());
     configs = std::move(longer);
   }
-  std::erase_if(configs, [&](const kernel::KernelConfig& config) {
-    scope.config = config;
-    return !is_allowed(contract, scope);
-  });
+  if (!left.empty() && !is_allowed(contract, scope)) {
+    configs.clear();  // without parameters
+  }
   return configs;
 }
 
