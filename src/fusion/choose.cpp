@@ -174,44 +174,73 @@ double tiles_per_row(const Use& use, const AttentionMask& mask) {
 
 constexpr double kLongRow = 12;  // active tiles of 64 query rows
 
+KernelConfig band_setting(std::int64_t tile_q, std::int64_t tile_k, std::int64_t step,
+                          std::int64_t stages, std::int64_t blocks_per_sm,
+                          std::int64_t overlap = 0) {
+  return KernelConfig{{"tile_q", tile_q},  {"tile_k", tile_k},
+                      {"step", step},      {"key_groups", stages == 1 ? 1 : tile_k / step},
+                      {"stages", stages},  {"blocks_per_sm", blocks_per_sm},
+                      {"overlap", overlap}};
+}
+
+// Few query tiles do not hide each other's waits: more warps to a tile do, and products while
+// threads make probabilities.
+std::optional<KernelConfig> few_tiles_config(const Use& use, bool is_wide, double per_row) {
+  constexpr std::int64_t kShort = 1024;  // keys
+  constexpr double kEven = 0.75;
+  const std::int64_t keys = use.dim("kv_len");
+  const std::int64_t tiles = query_tiles(use);
+  const std::int64_t sm_count = use.scope.device.at("device.sm_count");
+  const bool has_open_side =
+      use.scope.mask_band_first <= 1 - use.dim("q_len") || use.scope.mask_band_end >= keys;
+  const bool is_uneven =
+      has_open_side && per_row < kEven * static_cast<double>(mask::ceil_div(keys, mask::kTile));
+  const bool has_some = tiles >= 2 * sm_count;
+  if (keys > (has_some && is_uneven ? 2 * kShort : kShort)) {
+    return std::nullopt;
+  }
+  // Where some rows are short, their tiles may as well wait for an SM of their own.
+  const bool may_wait = is_uneven && !has_some;
+  if (!is_wide) {
+    return keys > kShort && !is_uneven                         ? band_setting(64, 128, 128, 2, 3, 1)
+           : may_wait && tiles > sm_count && keys > kShort / 2 ? band_setting(64, 128, 64, 4, 1, 1)
+                                                               : band_setting(64, 128, 64, 3, 2, 1);
+  }
+  if (may_wait || tiles <= sm_count) {
+    return band_setting(64, 128, 64, 3, 1, 1);
+  }
+  const bool is_short = keys <= (has_some ? kShort / 2 : kShort);
+  return is_uneven || is_short ? std::optional(band_setting(64, 64, 64, 3, 2, 1)) : std::nullopt;
+}
+
 // Of the kernel for bands, by times on an H200; nothing where a warp that is ahead with lists of
 // tiles is worth its while. All keys of 64 queries at once is best where they fit registers: there
 // is one chain of waits then, and one maximum.
 std::optional<KernelConfig> band_config(const Use& use, const AttentionMask& mask) {
   constexpr std::int64_t kMostAtOnce = 192;  // keys
-  constexpr std::int64_t kShort = 1024;
+  constexpr std::int64_t kMostOfWide = 1024;
   constexpr double kVeryLongRow = 96;
-  const auto config = [](std::int64_t tile_q, std::int64_t tile_k, std::int64_t step,
-                         std::int64_t stages, std::int64_t blocks_per_sm) {
-    return KernelConfig{{"tile_q", tile_q}, {"tile_k", tile_k},
-                        {"step", step},     {"key_groups", stages == 1 ? 1 : tile_k / step},
-                        {"stages", stages}, {"blocks_per_sm", blocks_per_sm}};
-  };
   const bool is_wide = std::max(use.dim("head_dim"), use.dim("value_dim")) > mask::kTile;
   const std::int64_t keys = use.dim("kv_len");
   const std::int64_t span =
       std::min(keys, mask::kTile - 1 + use.scope.mask_band_end - use.scope.mask_band_first);
   if (span <= kMostAtOnce) {
     const std::int64_t tile_k = std::max(mask::kTile, mask::ceil_div(span, 32) * 32);
-    return config(64, tile_k, tile_k, 1, is_wide ? 2 : tile_k > 128 ? 3 : 4);
+    return band_setting(64, tile_k, tile_k, 1, is_wide ? 2 : tile_k > 128 ? 3 : 4);
   }
   const std::int64_t sm_count = use.scope.device.at("device.sm_count");
   const double per_row = tiles_per_row(use, mask);
-  const bool fills = query_tiles(use) >= 3 * sm_count;
-  if (fills && per_row >= kLongRow && per_row <= kVeryLongRow) {
+  if (query_tiles(use) < 3 * sm_count) {
+    return few_tiles_config(use, is_wide, per_row);
+  }
+  if (per_row >= kLongRow && per_row <= kVeryLongRow) {
     const bool is_large = query_tiles(use) >= 8 * sm_count;
-    return is_wide    ? config(128, 64, 64, 2, 1)
-           : is_large ? config(128, 128, 128, 2, 2)
-                      : config(64, 128, 128, 2, 3);
+    return is_wide    ? band_setting(128, 64, 64, 2, 1)
+           : is_large ? band_setting(128, 128, 128, 2, 2)
+                      : band_setting(64, 128, 128, 2, 3);
   }
-  if (is_wide) {
-    const bool is_short = keys <= (fills ? kShort : kShort / 2) && query_tiles(use) >= sm_count;
-    return is_short ? std::optional(config(64, 64, 64, 2, 2)) : std::nullopt;
-  }
-  if (keys > kShort) {
-    return std::nullopt;
-  }
-  return fills ? config(64, 64, 64, 2, 4) : config(64, 128, 64, 2, 2);
+  const bool is_short = is_wide ? keys <= kMostOfWide : per_row < kLongRow;
+  return is_short ? std::optional(band_setting(64, 64, 64, 2, is_wide ? 2 : 4)) : std::nullopt;
 }
 
 // Rows of more tiles leave nothing to pack, and lists of their groups take long to make.

@@ -363,6 +363,31 @@ TEST_CASE("a few rows that see all keys, which are worked on in parts") {
   CHECK(faults_of(cases) == "");
 }
 
+TEST_CASE("bands of few query tiles, each of which several warp groups share") {
+  std::vector<AttentionCase> cases;
+  for (const std::int64_t head_dim : {32, 64, 72, 128}) {
+    for (const DType dtype : {DType::Float16, DType::BFloat16}) {
+      const auto add = [&](const char* name, const Mask& mask, std::int64_t heads,
+                           std::int64_t q_len, std::int64_t kv_len) {
+        cases.push_back({name, mask, dtype, 1, heads, 2, q_len, kv_len, head_dim, head_dim});
+        cases.back().has_lse = q_len == kv_len;
+      };
+      add("full", Mask(), 2, 65, 193);
+      add("full", Mask(), 6, 300, 1000);
+      add("causal", causal(), 2, 200, 200);
+      add("causal", causal(), 12, 1024, 1024);
+      add("causal", causal(), 12, 1500, 1500);
+      add("late", causal_bottom_right(), 6, 100, 900);
+      add("no_keys", causal_bottom_right(), 6, 900, 500);
+      add("window", causal() && sliding_window(400, 0), 4, 1000, 1000);
+      add("both_sides", sliding_window(100, 333), 4, 777, 999);
+    }
+  }
+  cases.push_back({"causal", causal(), DType::Float16, 3, 4, 1, 700, 700, 64, 128});
+  cases.push_back({"causal", causal(), DType::BFloat16, 2, 4, 4, 700, 700, 128, 40});
+  CHECK(faults_of(cases) == "");
+}
+
 TEST_CASE("keys at multiples of a distance, as bands without gaps") {
   std::vector<AttentionCase> cases;
   for (const std::int64_t step : {2, 3, 5}) {

@@ -94,11 +94,16 @@ TEST_CASE("bands go to the kernel for them where rows are short") {
     CHECK(kernel_of(attention("causal", 96, 512, head_dim)) == band);
     CHECK(kernel_of(attention("causal", 96, 4096, head_dim)) == band);
     CHECK(kernel_of(attention("full", 12, 8192, head_dim)) == block_wise);
-    CHECK(kernel_of(attention("sliding", 12, 16384, head_dim)) == block_wise);
+    CHECK(kernel_of(attention("causal", 12, 1024, head_dim)) == band);
+    CHECK(kernel_of(attention("causal", 12, 2048, head_dim)) == band);
+    CHECK(kernel_of(attention("causal", 2, 2048, head_dim)) == block_wise);  // few tiles, and long
   }
+  CHECK(kernel_of(attention("full", 12, 2048, 64)) == block_wise);
+  CHECK(kernel_of(attention("full", 12, 2048, 128)) == block_wise);
+  CHECK(kernel_of(attention("sliding", 12, 16384, 64)) == band);
+  CHECK(kernel_of(attention("sliding", 12, 16384, 128)) == block_wise);
   CHECK(kernel_of(attention("sliding", 12, 4096, 256)) == block_wise);
   CHECK(kernel_of(attention("sliding", 12, 4096, 64, 5.0 * tanh(score() / 5.0))) == block_wise);
-  CHECK(kernel_of(attention("causal", 12, 1024, 128)) == block_wise);  // few tiles, and long
   CHECK(kernel_of(attention("sliding", 12, 4096, 64), "a100") == "attention_block_wise_sm80");
 }
 
@@ -112,7 +117,8 @@ TEST_CASE("steps of a band leave no stage that holds all keys") {
                                              {"step", step},
                                              {"key_groups", 1},
                                              {"stages", 1},
-                                             {"blocks_per_sm", 1}}};
+                                             {"blocks_per_sm", 1},
+                                             {"overlap", 0}}};
     return lowered(graph, "h200", {.scheme = {}, .settings = {{problem, setting}}})
         .origins.at(0)
         .refusal;
@@ -131,7 +137,7 @@ TEST_CASE("masks that leave much of their tiles empty are packed") {
   }
   CHECK(kernel_of(attention("longformer", 32, 8192, 128)) == packed);
   CHECK(kernel_of(attention("bigbird_block", 12, 4096, 64)) == block_wise);
-  CHECK(kernel_of(attention("causal", 12, 1024, 128)) == block_wise);
+  CHECK(kernel_of(attention("full", 12, 8192, 64)) == block_wise);
   CHECK(kernel_of(attention("longformer", 12, 1024, 64, 5.0 * tanh(score() / 5.0))) == block_wise);
 }
 
