@@ -65,10 +65,14 @@ std::vector<KernelConfig> Model::settings(const Problem& problem) const {
   if (settings.empty()) {
     settings = norm_settings(sm, problem);
   }
-  const KernelConfig names = contract::default_config(*problem.contract);
+  const auto& parameters = problem.contract->params;
   std::erase_if(settings, [&](const KernelConfig& setting) {
-    return !std::equal(setting.begin(), setting.end(), names.begin(), names.end(),
-                       [](const auto& a, const auto& b) { return a.first == b.first; });
+    return setting.size() != parameters.size() ||
+           !std::ranges::all_of(parameters, [&](const auto& parameter) {
+             const auto value = setting.find(parameter.name);
+             return value != setting.end() &&
+                    std::ranges::find(parameter.values, value->second) != parameter.values.end();
+           });
   });
   return settings;
 }

@@ -10,9 +10,12 @@ namespace {
 
 using kernel::KernelConfig;
 
+// By its shape and parameters, so that a template that somebody adds competes with those that ship.
 bool is_norm(const Problem& problem) {
-  const std::string& name = problem.contract->name;
-  return name == "layer_norm" || name == "rms_norm";
+  const auto& dims = problem.scope->dims;
+  const KernelConfig names = contract::default_config(*problem.contract);
+  return dims.contains("rows") && dims.contains("hidden") && names.contains("threads_per_row") &&
+         names.contains("rows_per_block") && names.contains("vector");
 }
 
 // Vectors of the threads of a row that end where it ends, 0 if there are none.
@@ -29,7 +32,7 @@ std::int64_t whole_vector(std::int64_t hidden, std::int64_t threads) {
 
 std::optional<double> norm_start_us(const Sm& sm, const Problem& problem,
                                     const KernelConfig& config) {
-  if (!is_norm(problem) || !config.contains("threads_per_row") || !config.contains("vector")) {
+  if (!is_norm(problem)) {
     return std::nullopt;
   }
   const Norm& c = sm.coefficients.norm;

@@ -6,7 +6,7 @@
 #include "cost/model.hpp"
 #include "cost/sm.hpp"
 
-// layer_norm and rms_norm, whose rows stay in registers.
+// Templates like layer_norm and rms_norm, whose rows stay in the registers of some threads.
 namespace stof::cost {
 
 // The time until the data of a row are there and through it; nothing for other templates.

@@ -326,4 +326,13 @@ TEST_CASE("settings of another template that has a shipped one's name are not it
   const cost::Model model(base::shipped_profile("h200"));
   CHECK(model.settings(problem).empty());
   CHECK(model.predict(problem, contract::default_config(contract)).total_us() > 0);
+
+  contract::TemplateContract norm = contract_of("layer_norm");
+  for (auto& parameter : norm.params) {
+    std::erase(parameter.values, 64);
+  }
+  const auto few_rows = scope(norm, {{"rows", 128}, {"hidden", 768}});
+  for (const auto& setting : model.settings(cost::make_problem(norm, few_rows, {}, kAll))) {
+    CHECK(setting.at("threads_per_row") != 64);
+  }
 }
