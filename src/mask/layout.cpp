@@ -20,6 +20,9 @@ namespace stof::mask {
 namespace {
 
 constexpr std::int64_t kMaxTiles = std::numeric_limits<std::int32_t>::max();
+// Tiles that intervals leave open are looked at pair by pair, a second for some hundred thousand,
+// and each may need a bitmap: of so many they would take 16 GiB.
+constexpr std::int64_t kMostOpenTiles = std::int64_t{1} << 25;
 constexpr std::size_t kTilesAtOnce = 32;  // evaluated together, to keep the bits of a row in cache
 
 using Bitmap = std::array<std::uint64_t, kTileWords>;
@@ -43,6 +46,12 @@ class RowClassifier {
  public:
   RowClassifier(Evaluator evaluator, const Extent& extent)
       : evaluator_(std::move(evaluator)), extent_(extent) {}
+
+  // Of the row, without a look at them.
+  std::int64_t count_open(const TileRange& row) {
+    settle(row);
+    return std::ssize(open_);
+  }
 
   TileRowClasses classify(const TileRange& row) {
     settle(row);
@@ -194,6 +203,39 @@ MaskLayout assemble(MaskLayout layout, const std::vector<TileRowClasses>& rows) 
   return layout;
 }
 
+TileRange whole_row(const MaskLayout& layout, std::int64_t r) {
+  const std::int64_t plane = r / layout.tile_rows;
+  return {.batch = plane / layout.mask_heads,
+          .head = plane % layout.mask_heads,
+          .row = r % layout.tile_rows,
+          .begin = 0,
+          .end = layout.tile_cols};
+}
+
+// Refuses what would take hours, by the open tiles of some rows.
+void check_open_tiles(const Mask& mask, const Evaluator& evaluator, const MaskLayout& layout) {
+  constexpr std::int64_t kLooks = 64;
+  const std::int64_t rows = layout.row_count();
+  if (rows * layout.tile_cols <= kMostOpenTiles) {
+    return;
+  }
+  const std::int64_t step = std::max<std::int64_t>(rows / kLooks, 1);
+  std::int64_t looks = 0;
+  std::int64_t open = 0;
+  for (std::int64_t r = 0; r < rows; r += step, ++looks) {
+    open += RowClassifier(evaluator, layout.extent).count_open(whole_row(layout, r));
+  }
+  const auto about =
+      static_cast<double>(open) * static_cast<double>(rows) / static_cast<double>(looks);
+  if (about > static_cast<double>(kMostOpenTiles)) {
+    throw GraphError(
+        fmt::format("mask: with {} queries and {} keys about {:.2g} tiles of 64 x 64 would be "
+                    "looked at pair by "
+                    "pair, more than the limit of {}: {:.200}",
+                    layout.extent.q_len, layout.extent.kv_len, about, kMostOpenTiles, mask.text()));
+  }
+}
+
 }  // namespace
 
 MaskLayout empty_layout(const Extent& extent, bool by_batch, bool by_head) {
@@ -223,15 +265,10 @@ MaskLayout empty_layout(const Extent& extent, bool by_batch, bool by_head) {
 MaskLayout build_layout(const Mask& mask, const Extent& extent, const CaptureValues& captures) {
   const Evaluator evaluator(mask, extent, captures);
   MaskLayout layout = empty_layout(extent, mask.uses_batch(), mask.uses_head());
+  check_open_tiles(mask, evaluator, layout);
   std::vector<TileRowClasses> rows(layout.row_count());
   base::parallel_for(layout.row_count(), [&](std::int64_t r) {
-    const std::int64_t plane = r / layout.tile_rows;
-    rows[r] = RowClassifier(evaluator, extent)
-                  .classify({.batch = plane / layout.mask_heads,
-                             .head = plane % layout.mask_heads,
-                             .row = r % layout.tile_rows,
-                             .begin = 0,
-                             .end = layout.tile_cols});
+    rows[r] = RowClassifier(evaluator, extent).classify(whole_row(layout, r));
   });
   layout = assemble(std::move(layout), rows);
   check_any_seen(mask, layout);

@@ -74,7 +74,8 @@ struct MaskLayout {
 MaskLayout empty_layout(const Extent& extent, bool by_batch, bool by_head);
 
 // Throws GraphError: the mask does not fit the extent (check_extent); no query sees any key; more
-// tiles than 32 bits count; a capture without a value.
+// tiles than 32 bits count, or about more than 2^25 that would be looked at pair by pair; a capture
+// without a value.
 MaskLayout build_layout(const Mask& mask, const Extent& extent, const CaptureValues& captures = {});
 
 // Throws GraphError for a layout of the mask in which no query sees any key.

@@ -237,6 +237,17 @@ TEST_CASE("layouts that cannot be are refused") {
       GraphError);
 }
 
+TEST_CASE("pairs that would take hours to look at are refused, at once") {
+  const Extent extent{.q_len = 1'000'000, .kv_len = 1'000'000};
+  CHECK_THROWS_WITH_AS(
+      build_layout(random_tokens(0.1, 1), extent),
+      doctest::Contains("with 1000000 queries and 1000000 keys about 2.4e+08 tiles of 64 x 64 "
+                        "would be looked at pair by pair, more than the limit of 33554432"),
+      GraphError);
+  // As many tiles, of which intervals settle nearly all.
+  CHECK(build_layout(sliding_window(64, 0), extent).part.col_idx.size() < 100'000);
+}
+
 TEST_CASE("captures with values build a layout") {
   std::vector<std::uint8_t> keep(2 * 70);
   keep[3] = keep[70 + 69] = 1;
