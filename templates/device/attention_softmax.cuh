@@ -30,16 +30,17 @@ __device__ __forceinline__ float rescale_factor(float from, float to) {
 // The state of the rows of a warp, one for each half of a row block: sums and outputs are relative
 // to exp2(reference).
 //
-// A reference lies 2^kRoom above the highest score of the step that set it: probabilities stay
-// below 1, where half has its full precision, and the reference stays until a score is so much
-// higher. So the outputs are rescaled once or twice a row and not for every step.
+// A reference is the highest score of the step that set it, and stays until a probability would
+// pass 2^kSlack, which half holds with the same precision as 1. So the outputs are rescaled once or
+// twice a row and not for every step.
 //
-// FromSigns does without the maxima once all rows have references. That one has to rise is seen
-// from the signs of the exponents, at half an instruction each; but exponentials cannot begin while
-// others are looked at, and steps of 128 keys take longer so.
+// FromSigns does without the maxima once all rows have references, which then lie 2^kRoom above:
+// that an exponent would pass 0 is seen from its sign, at half an instruction each. But
+// exponentials cannot begin while others are looked at, so that steps of 128 keys take longer; and
+// sums near 1 lose their last digits, so it is not for those that anyone reads.
 template <int RowBlocks, bool FromSigns = false>
 struct SoftmaxRows {
-  static constexpr float kRoom = 5.0f;
+  static constexpr float kRoom = FromSigns ? 5.0f : 0.0f, kSlack = FromSigns ? 0.0f : 8.0f;
   static constexpr float kHighest = 3.402823466e38f;  // of floats
 
   float reference[RowBlocks][2];
@@ -154,7 +155,7 @@ struct SoftmaxRows {
 #pragma unroll
     for (int i = 0; i < 2 * RowBlocks; ++i) {
       to[i / 2][i % 2] = row_max(s[i / 2], i % 2) * scale_log2;
-      is_passed |= to[i / 2][i % 2] > reference[i / 2][i % 2];
+      is_passed |= to[i / 2][i % 2] > reference[i / 2][i % 2] + kSlack;
     }
     is_passed = __any_sync(0xffffffffu, is_passed);
     if (is_passed) {

@@ -7,7 +7,7 @@ namespace stof {
 // An operand whose rows run along k, eight rows being 1024 bytes. 16 further k are 32 bytes. This
 // is the lower half of its descriptor; the other one is the same for all.
 __device__ __forceinline__ unsigned k_major_operand(unsigned shared) {
-  return shared >> 4;
+  return (shared & 0x3ffffu) >> 4;  // in a cluster the bits above say whose it is
 }
 __device__ __forceinline__ unsigned long long descriptor(unsigned operand) {
   constexpr unsigned long long kSwizzle128 = 1ull << 62;

@@ -1,4 +1,5 @@
 // Tuning on this GPU: what is found is right, kept, and used again.
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <string>
@@ -82,7 +83,10 @@ TEST_CASE("a tuned plan gives the same numbers, and the next build times and com
   CHECK(tuned.tuned["timed"] > 20);
   CHECK(tuned.tuned["time_us"] <= tuned.tuned["before_us"]);
   CHECK(tuned.tuned["plan_us"] <= tuned.tuned["plan_before_us"]);
-  CHECK(tuned.plan.explain().find("measured") != std::string::npos);
+  const auto& segments = tuned.tuned["segments"];
+  const bool keeps_any =
+      std::ranges::any_of(segments, [](const auto& segment) { return segment["kept"] == true; });
+  CHECK((tuned.plan.explain().find("measured") != std::string::npos) == keeps_any);
   MESSAGE(tuned.tuned["before_us"].dump(), " us to ", tuned.tuned["time_us"].dump(), " us, ",
           tuned.tuned["timed"].dump(), " trials, ", tuned.tuned["seconds"].dump(), " s");
 
