@@ -247,7 +247,7 @@ class Bench {
     for (const fusion::Scheme& scheme : schemes.proposals) {
       names.push_back(fmt::format("fastest of proposal {}", scheme.text()));
       plans.push_back(lower(fastest(schemes, scheme, timed, "")));
-      names.push_back("  with the model's settings");
+      names.emplace_back("  with the model's settings");
       plans.push_back(lower({.scheme = scheme, .settings = {}, .lists_all = false}));
     }
     const fusion::Scheme& first = schemes.proposals.front();

@@ -170,7 +170,7 @@ class Bench {
     std::erase_if(cells, [&](const SearchCell& cell) {
       return stof::bench::find_row(result_, cell.name()) != nullptr;
     });
-    std::ranges::stable_partition(cells, [&](const SearchCell& cell) {
+    std::stable_partition(cells.begin(), cells.end(), [&](const SearchCell& cell) {
       return !stof::bench::has_failed(result_, cell.name());
     });
     return cells;
