@@ -4,6 +4,7 @@
 #include "mask/layout.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <unordered_set>
 #include <utility>
@@ -219,14 +220,16 @@ void check_open_tiles(const Mask& mask, const Evaluator& evaluator, const MaskLa
   if (rows * layout.tile_cols <= kMostOpenTiles) {
     return;
   }
-  const std::int64_t step = std::max<std::int64_t>(rows / kLooks, 1);
-  std::int64_t looks = 0;
   std::int64_t open = 0;
-  for (std::int64_t r = 0; r < rows; r += step, ++looks) {
+  // By the golden ratio: even steps would meet the same rows of every plane.
+  constexpr double kStep = 0.6180339887498949;
+  for (std::int64_t look = 0; look < kLooks; ++look) {
+    const double place = std::fmod(static_cast<double>(look) * kStep, 1.0);
+    const auto r = static_cast<std::int64_t>(place * static_cast<double>(rows));
     open += RowClassifier(evaluator, layout.extent).count_open(whole_row(layout, r));
   }
   const auto about =
-      static_cast<double>(open) * static_cast<double>(rows) / static_cast<double>(looks);
+      static_cast<double>(open) * static_cast<double>(rows) / static_cast<double>(kLooks);
   if (about > static_cast<double>(kMostOpenTiles)) {
     throw GraphError(
         fmt::format("mask: with {} queries and {} keys about {:.2g} tiles of 64 x 64 would be "

@@ -246,6 +246,11 @@ TEST_CASE("pairs that would take hours to look at are refused, at once") {
       GraphError);
   // As many tiles, of which intervals settle nearly all.
   CHECK(build_layout(sliding_window(64, 0), extent).part.col_idx.size() < 100'000);
+  // Of 64 heads, of which the first tiles of rows alone are settled.
+  const Mask later = head_index() < 64 && query_position() >= 64 && random_tokens(0.5, 1);
+  CHECK_THROWS_AS(build_layout(later || sliding_window(8, 0),
+                               {.batch = 1, .heads = 64, .q_len = 60'000, .kv_len = 60'000}),
+                  GraphError);
 }
 
 TEST_CASE("captures with values build a layout") {
