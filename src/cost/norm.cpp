@@ -39,6 +39,9 @@ std::optional<double> norm_start_us(const Sm& sm, const Problem& problem,
   constexpr std::int64_t kWarp = 32;
   const std::int64_t threads = config.at("threads_per_row");
   const std::int64_t vector = config.at("vector");
+  if (threads <= 0 || vector <= 0) {
+    return std::nullopt;  // which mean something else there
+  }
   const std::int64_t elements =
       vector * mask::ceil_div(problem.scope->dims.at("hidden"), threads * vector);
   const std::int64_t warps = mask::ceil_div(threads, kWarp);

@@ -335,4 +335,7 @@ TEST_CASE("settings of another template that has a shipped one's name are not it
   for (const auto& setting : model.settings(cost::make_problem(norm, few_rows, {}, kAll))) {
     CHECK(setting.at("threads_per_row") != 64);
   }
+  kernel::KernelConfig without = contract::default_config(norm);
+  without["vector"] = 0;
+  CHECK(model.predict(cost::make_problem(norm, few_rows, {}, kAll), without).total_us() > 0);
 }
