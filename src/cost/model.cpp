@@ -41,10 +41,14 @@ Model::Model(base::DeviceProfile device, Coefficients coefficients)
 Prediction Model::predict(const Problem& problem, const KernelConfig& config,
                           const AttentionWork* attention) const {
   const Sm sm(device_, coefficients_);
+  // Another template may have a shipped one's name, and parameters of 0, by which formulas divide.
+  const bool has_extents =
+      std::ranges::all_of(config, [](const auto& parameter) { return parameter.second > 0; });
   Prediction time;
   if (attention != nullptr) {
     time = predict_attention(sm, problem, config, *attention);
-  } else if (const auto product = predict_product(sm, problem, config)) {
+  } else if (const auto product =
+                 has_extents ? predict_product(sm, problem, config) : std::nullopt) {
     time = *product;
     time.start_us = coefficients_.start_us;
     time.dram_us = sm.dram_us(problem.work.bytes, coefficients_.dram_share);

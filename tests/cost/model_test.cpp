@@ -326,6 +326,9 @@ TEST_CASE("settings of another template that has a shipped one's name are not it
   const cost::Model model(base::shipped_profile("h200"));
   CHECK(model.settings(problem).empty());
   CHECK(model.predict(problem, contract::default_config(contract)).total_us() > 0);
+  kernel::KernelConfig no_tiles = contract::default_config(contract_of("gemm_sm90"));
+  no_tiles["tile_n"] = 0;
+  CHECK(model.predict(problem, no_tiles).total_us() > 0);
 
   contract::TemplateContract norm = contract_of("layer_norm");
   for (auto& parameter : norm.params) {
