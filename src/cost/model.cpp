@@ -14,10 +14,10 @@ namespace {
 
 using kernel::KernelConfig;
 
-Prediction predict_stream(const Sm& sm, const Problem& problem, const KernelConfig& config) {
+Prediction predict_stream(const Sm& sm, const Problem& problem, std::optional<double> start_us) {
   const Stream& c = sm.coefficients.stream;
   Prediction time;
-  time.start_us = norm_start_us(sm, problem, config).value_or(c.start_us);
+  time.start_us = start_us.value_or(c.start_us);
   time.core_us = sm.fma_us(problem.work.flops / sm.count, c.fma_share);
   time.dram_us = sm.dram_us(problem.work.bytes + problem.epilogue.bytes, c.dram_share);
   return time;
@@ -53,7 +53,8 @@ Prediction Model::predict(const Problem& problem, const KernelConfig& config,
     time.start_us = coefficients_.start_us;
     time.dram_us = sm.dram_us(problem.work.bytes, coefficients_.dram_share);
   } else {
-    time = predict_stream(sm, problem, config);
+    time = predict_stream(sm, problem,
+                          has_extents ? norm_start_us(sm, problem, config) : std::nullopt);
   }
   time.launch_us =
       problem.contract->launch.pdl ? device_.programmatic_step_us : device_.kernel_step_us;

@@ -13,9 +13,12 @@ using kernel::KernelConfig;
 // By its shape and parameters, so that a template that somebody adds competes with those that ship.
 bool is_norm(const Problem& problem) {
   const auto& dims = problem.scope->dims;
+  if (!dims.contains("rows") || !dims.contains("hidden")) {
+    return false;
+  }
   const KernelConfig names = contract::default_config(*problem.contract);
-  return dims.contains("rows") && dims.contains("hidden") && names.contains("threads_per_row") &&
-         names.contains("rows_per_block") && names.contains("vector");
+  return names.contains("threads_per_row") && names.contains("rows_per_block") &&
+         names.contains("vector");
 }
 
 // Vectors of the threads of a row that end where it ends, 0 if there are none.
@@ -39,9 +42,6 @@ std::optional<double> norm_start_us(const Sm& sm, const Problem& problem,
   constexpr std::int64_t kWarp = 32;
   const std::int64_t threads = config.at("threads_per_row");
   const std::int64_t vector = config.at("vector");
-  if (threads <= 0 || vector <= 0) {
-    return std::nullopt;  // which mean something else there
-  }
   const std::int64_t elements =
       vector * mask::ceil_div(problem.scope->dims.at("hidden"), threads * vector);
   const std::int64_t warps = mask::ceil_div(threads, kWarp);
