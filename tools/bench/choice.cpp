@@ -135,14 +135,6 @@ struct Timed {
   double time_us = 0;
 };
 
-std::string text_of(const tune::Setting& setting) {
-  std::string text = setting.kernel;
-  for (const auto& [parameter, value] : setting.config) {
-    text += fmt::format(" {}={}", parameter, value);
-  }
-  return text;
-}
-
 // By the model's order, of which the first is what it chooses.
 void print_part(const tune::Part& part, const std::string& label, const std::vector<Timed>& timed,
                 bool is_long) {
@@ -153,7 +145,7 @@ void print_part(const tune::Part& part, const std::string& label, const std::vec
   fmt::print("{} times {}\n", part.count, label);
   const auto print = [](const char* what, const Timed& one) {
     fmt::print("  {:7} {:7.2f} us, predicted {:7.2f}  {}\n", what, one.time_us,
-               one.setting.predicted_us, text_of(one.setting));
+               one.setting.predicted_us, bench::text_of(one.setting));
   };
   print("chosen", timed.front());
   print("fastest", *fastest);
@@ -190,13 +182,7 @@ class Bench {
     const tune::Space schemes = space.space();
     const std::vector<tune::Part> parts = all_parts(schemes);
     tune::Records records(store_);
-    stof::engine::TrialRunner runner({.device = kDevice,
-                                      .profile = &shop_.profile,
-                                      .jit = &shop_.template_jit,
-                                      .compiler = "",
-                                      .stop = {},
-                                      .tell = [](const auto&, const auto&) {}},
-                                     space, records);
+    stof::engine::TrialRunner runner(shop_.trial_tools(kDevice), space, records);
     const std::vector<tune::Trial> trials = trials_of(space, parts);
     const std::vector<tune::Outcome> outcomes = runner.measure(trials);
     std::map<std::string, std::vector<Timed>> timed;
@@ -294,7 +280,7 @@ Times read_times(const std::filesystem::path& path) {
   for (std::string line; std::getline(file, line);) {
     const json row = json::parse(line);
     const tune::Setting setting{.kernel = row.at("kernel"), .config = row.at("parameters")};
-    times[{fusion::problem_key(row.at("problem")), text_of(setting)}] = row.at("us");
+    times[{fusion::problem_key(row.at("problem")), bench::text_of(setting)}] = row.at("us");
   }
   return times;
 }
@@ -334,7 +320,7 @@ void replay(const Times& times, const std::string& name) {
   for (const tune::Part& part : all_parts(lab.space.space())) {
     std::vector<Timed> timed;
     for (const tune::Setting& setting : lab.space.settings(part.problem)) {
-      const auto known = times.find({part.problem, text_of(setting)});
+      const auto known = times.find({part.problem, bench::text_of(setting)});
       if (known != times.end()) {
         timed.push_back({setting, known->second});
       }

@@ -61,14 +61,6 @@ stof::Graph graph_of(const std::string& name) {
   return graph;
 }
 
-std::string text_of(const tune::Setting& setting) {
-  std::string text = setting.kernel;
-  for (const auto& [parameter, value] : setting.config) {
-    text += fmt::format(" {}={}", parameter, value);
-  }
-  return text;
-}
-
 class Bench {
  public:
   void run(const std::string& name, const std::vector<std::string>& words) {
@@ -83,7 +75,7 @@ class Bench {
         tune::parts_of(schemes, schemes.proposals.front()).value().front().problem;
     std::vector<tune::Trial> trials;
     for (const tune::Setting& setting : space.settings(problem)) {
-      const std::vector<std::string> its_words = split(text_of(setting), ' ');
+      const std::vector<std::string> its_words = split(stof::bench::text_of(setting), ' ');
       if (std::ranges::all_of(words, [&](const std::string& word) {
             return std::ranges::find(its_words, word) != its_words.end();
           })) {
@@ -92,20 +84,14 @@ class Bench {
     }
     stof::cache::TuningStore store(std::nullopt, false, {}, {});
     tune::Records records(store);
-    stof::engine::TrialRunner runner({.device = kDevice,
-                                      .profile = &shop_.profile,
-                                      .jit = &shop_.template_jit,
-                                      .compiler = "",
-                                      .stop = {},
-                                      .tell = [](const auto&, const auto&) {}},
-                                     space, records);
+    stof::engine::TrialRunner runner(shop_.trial_tools(kDevice), space, records);
     const std::vector<tune::Outcome> outcomes = runner.measure(trials);
     std::vector<std::pair<double, std::string>> lines;
     for (std::size_t i = 0; i < trials.size(); ++i) {
       lines.emplace_back(outcomes[i].time_us.value_or(1e9),
                          fmt::format("{:9.2f} {:9.2f}  {} {}", outcomes[i].time_us.value_or(-1),
                                      space.predict(trials[i], shop_.profile),
-                                     text_of(trials[i].setting), outcomes[i].failure));
+                                     stof::bench::text_of(trials[i].setting), outcomes[i].failure));
     }
     std::ranges::sort(lines);
     std::puts(fmt::format("{}: measured µs, predicted µs", name).c_str());

@@ -3,15 +3,29 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "cache/cache.hpp"
 #include "compile/nvrtc_compiler.hpp"
 #include "cuda/read_device_profile.hpp"
+#include "engine/trial_runner.hpp"
 #include "fusion/lower.hpp"
 #include "jit/template_jit.hpp"
+#include "tune/trial.hpp"
 
 namespace stof::bench {
+
+// The name of the kernel, and its parameters.
+inline std::string text_of(const tune::Setting& setting) {
+  std::string text = setting.kernel;
+  for (const auto& [parameter, value] : setting.config) {
+    text += fmt::format(" {}={}", parameter, value);
+  }
+  return text;
+}
 
 // What makes kernels of the shipped templates for a GPU, each compiled once and kept in memory, or
 // in a directory where there is one. Neither copied nor moved: its parts know each other.
@@ -30,6 +44,16 @@ struct Workshop {
   Workshop(const Workshop&) = delete;
   Workshop& operator=(const Workshop&) = delete;
   ~Workshop() = default;
+
+  // Of a runner of trials that tells nobody of them; they refer to this workshop.
+  engine::TrialTools trial_tools(int device) {
+    return {.device = device,
+            .profile = &profile,
+            .jit = &template_jit,
+            .compiler = "",
+            .stop = {},
+            .tell = [](const auto&, const auto&) {}};
+  }
 
   base::DeviceProfile profile;
   cache::Cache cache;
