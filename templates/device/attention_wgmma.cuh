@@ -151,7 +151,7 @@ __device__ __forceinline__ void clear_rows(unsigned tile, int valid, int thread)
 }
 
 // Begins to write the 16 rows of a warp, whose first element is `origin`, by way of its rows of
-// `queries`, which no one reads any more, nor writes before wait_for_store_reads.
+// `queries`, which no one reads any more, nor writes before they are read.
 template <typename Shape, typename T>
 __device__ __forceinline__ void store_rows(const TensorMap& o, unsigned queries,
                                            const float (&x)[Shape::kValueColumns / 2],

@@ -124,9 +124,5 @@ template <int Pending>
 __device__ __forceinline__ void wait_for_reads_of_stores() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
 }
-__device__ __forceinline__ void wait_for_store_reads() {
-  commit_stores();
-  wait_for_reads_of_stores<0>();
-}
 
 }  // namespace stof
