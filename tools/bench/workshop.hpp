@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/environment.hpp"
 #include "cache/cache.hpp"
 #include "compile/nvrtc_compiler.hpp"
 #include "cuda/read_device_profile.hpp"
@@ -27,8 +28,9 @@ inline std::string text_of(const tune::Setting& setting) {
   return text;
 }
 
-// What makes kernels of the shipped templates for a GPU, each compiled once and kept in memory, or
-// in a directory where there is one. Neither copied nor moved: its parts know each other.
+// What makes kernels for a GPU of the shipped templates, and of those that come before them in the
+// folders of STOF_TEMPLATE_DIRS; each is compiled once and kept in memory, or in a directory where
+// there is one. Neither copied nor moved: its parts know each other.
 struct Workshop {
   explicit Workshop(int device, jit::OnEvent on_event = {})
       : Workshop(cuda::read_device_profile(device), {}, std::move(on_event)) {}
@@ -37,7 +39,8 @@ struct Workshop {
       : profile(std::move(of_device)),
         cache(
             {.directory = std::move(directory), .lock_folder = {}, .packs = {}, .on_warning = {}}),
-        renderer(std::make_shared<const render::TemplateStore>(render::TemplateStore::open({}))),
+        renderer(std::make_shared<const render::TemplateStore>(
+            render::TemplateStore::open(base::read_environment().template_dirs))),
         templates(fusion::read_templates(renderer.store().texts())),
         jit(cache, compiler, {.on_event = std::move(on_event)}),
         template_jit(cache, compiler, renderer, jit) {}
