@@ -58,6 +58,7 @@ class ContractReader {
     read_resources();
     read_launch();
     read_rest();
+    find_scalars_read();
     return std::move(contract_);
   }
 
@@ -445,6 +446,22 @@ class ContractReader {
     return {.kind = ArgumentKind::Mask, .name = name};
   }
 
+  void find_scalars_read() {
+    const auto add = [&](const Expr& expr) {
+      for (const auto& [name, type] : expr::names_used(expr).scalars) {
+        contract_.scalars_read.insert(name);
+      }
+    };
+    for (const Argument& argument : contract_.launch.arguments) {
+      add(argument.value.expr());
+    }
+    for (const auto* conditions : {&contract_.constraints, &contract_.restrictions}) {
+      for (const Constraint& constraint : *conditions) {
+        add(constraint.condition.expr());
+      }
+    }
+  }
+
   void read_rest() {
     if (header_.has("cost")) {
       const HeaderValue cost = header_["cost"];
@@ -537,17 +554,6 @@ bool TemplateContract::is_passed(std::string_view scalar) const {
   return std::any_of(launch.arguments.begin(), launch.arguments.end(), [&](const Argument& passed) {
     return passed.kind == ArgumentKind::Scalar && passed.value.expr().text() == scalar;
   });
-}
-
-bool TemplateContract::reads(std::string_view scalar) const {
-  const auto reads_it = [&](const Constraint& constraint) {
-    return expr::uses(constraint.condition.expr(), scalar);
-  };
-  return std::any_of(
-             launch.arguments.begin(), launch.arguments.end(),
-             [&](const Argument& argument) { return expr::uses(argument.value.expr(), scalar); }) ||
-         std::any_of(constraints.begin(), constraints.end(), reads_it) ||
-         std::any_of(restrictions.begin(), restrictions.end(), reads_it);
 }
 
 TemplateContract parse_contract(const std::string& file, std::string_view text) {

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -134,9 +136,10 @@ struct TemplateContract {
   // Whether launch.arguments hands the scalar ("dim.tokens") to the kernel as it is, so that its
   // source does not depend on it.
   bool is_passed(std::string_view scalar) const;
-  // Whether an argument, a constraint or a restriction reads the scalar. Strides that none reads
-  // are packed, and bases of which none reads the alignment are aligned to 16 bytes.
-  bool reads(std::string_view scalar) const;
+  // What an argument, a constraint or a restriction reads ("stride.q.heads"). Strides that none
+  // reads are packed, and bases of which none reads the alignment are aligned to 16 bytes.
+  std::set<std::string, std::less<>> scalars_read;
+  bool reads(std::string_view scalar) const { return scalars_read.contains(scalar); }
 };
 
 // Reads the JSON header in the first comment of a template. Throws TemplateError at the very place
