@@ -436,7 +436,7 @@ TEST_CASE("random draws of mask, shape and head dim") {
   const auto draw = [&](std::int64_t low, std::int64_t high) {
     return std::uniform_int_distribution<std::int64_t>(low, high)(generator);
   };
-  constexpr int kDraws = 2000;
+  constexpr int kDraws = 10000;
   constexpr std::array<std::int64_t, 8> kDims = {8, 16, 32, 64, 80, 96, 128, 256};
   std::vector<AttentionCase> cases;
   for (int i = 0; i < kDraws; ++i) {

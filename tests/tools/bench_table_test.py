@@ -42,7 +42,7 @@ class Cases(unittest.TestCase):
         expected = {"mask": "causal", "dtype": "float16", "batch": 2, "heads": 12, "kv_heads": 12, "q_len": 1024, "kv_len": 1024, "head_dim": 64}
         self.assertEqual((case.shape, case.kind), (expected, "causal and full"))
         case = bench_results.parse_attention_case("window:1:32:4096:128:bf16:kv4:q1")
-        self.assertEqual((case.dtype, case.kv_heads, case.q_len, case.kv_len, case.kind), ("bfloat16", 4, 1, 4096, "sparse"))
+        self.assertEqual((case.dtype, case.kv_heads, case.q_len, case.kv_len, case.kind), ("bfloat16", 4, 1, 4096, "other shapes"))
 
     def test_a_fusion_case_is_read(self) -> None:
         case = bench_results.parse_fusion_case("mlp_res_ln:128:768:bf16")
@@ -64,8 +64,8 @@ class Cases(unittest.TestCase):
         cases = bench_results.parse_cases(given, bench_results.parse_attention_case, [])
         self.assertEqual([case.text for case in cases], given[:2])
         cases = bench_results.parse_cases([], bench_results.parse_attention_case, bench_results.ATTENTION_CASES)
-        self.assertEqual((len(cases), cases[0].kv_len, cases[-1].kv_len), (41, 128, 16384))
-        self.assertEqual(len({case.text for case in cases}), 41)
+        self.assertEqual((len(cases), cases[0].kv_len, cases[-1].kv_len), (56, 128, 16384))
+        self.assertEqual(len({case.text for case in cases}), 56)
         cases = bench_results.parse_cases([], bench_results.parse_fusion_case, bench_results.FUSION_CASES)
         self.assertEqual((len(cases), cases[-1].text), (42, "gated:32768:4096"))
         cases = bench_results.parse_cases([], bench_results.parse_model_case, bench_results.MODEL_CASES)
@@ -93,6 +93,24 @@ class Rows(unittest.TestCase):
         text = bench_results.markdown({"command": "models", "rows": [row | {"kind": "gpt2"}]}, {}, "ms")
         self.assertIn("| case | STOF ms | best peer ms | which | ratio | error | launches |", text)
         self.assertIn("| x | 1.500 | 3.000 | dense | 2.000 | – | 7 |", text)
+
+    def test_work_is_that_of_the_slowest_part(self) -> None:
+        gpu = {"dram_gbps": 1000, "tensor_tflops": 100, "exp2_gops": 1000, "l2_gbps": 4000}
+        case = bench_results.parse_attention_case("causal:1:1:128:64")
+        # 64 KiB of memory take 0.0655 us, 3 tiles of 1,048,576 operations 0.0315, 8256 exponentials 0.0083, 80 KiB of L2 0.0205.
+        self.assertEqual(bench_results.masked_work(case, 8256, 3, gpu), {"flops": 2113536, "floor_us": 3.07})
+        shared = bench_results.parse_attention_case("full:2:8:4096:128:kv2:q1")
+        self.assertEqual(bench_results.masked_work(shared, 4096, 64, gpu)["floor_us"], 11.4)
+        row = bench_results.make_row("x", {"stof": [[4.0]]}, {}, flops=8e8, floor_us=3.0, kind="sparse")
+        self.assertEqual((row["tflops"], row["of_floor"]), (200.0, 0.75))
+        text = bench_results.markdown({"command": "attention", "rows": [row, {"case": "y", "stof_us": 1.0, "peers": {}}]}, {})
+        self.assertIn("| case | STOF µs | best peer µs | which | ratio | error | TFLOP/s | share of the floor | kernel |", text)
+        self.assertIn("| x | 4.00 | – | – | – | – | 200 | 75% | – |", text)
+        self.assertIn("| y | 1.00 | – | – | – | – | – | – | – |", text)
+
+    def test_a_gpu_is_found_by_its_name(self) -> None:
+        self.assertEqual(bench_results.gpu_profile("NVIDIA H200")["target"], "sm_90a")
+        self.assertIsNone(bench_results.gpu_profile("abacus"))
 
     def test_geometric_means_are_over_their_kinds(self) -> None:
         rows = [{"kind": "sparse", "ratio": 2.0}, {"kind": "sparse", "ratio": 8.0}, {"kind": "sparse"}, {"kind": "full", "ratio": 0.5}]

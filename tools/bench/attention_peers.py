@@ -1,6 +1,7 @@
 """What a user of PyTorch can reach for masked attention, as contenders."""
 
 import math
+import time
 from typing import Callable
 
 import torch
@@ -20,8 +21,8 @@ torch._dynamo.config.accumulated_recompile_limit = 4096
 compiled_flex = torch.compile(flex_attention, dynamic=False)
 
 
-def peers(case: AttentionCase, q, k, v, seen, flex_settings: dict, uses_formula: bool) -> list[Contender]:
-    """seen: bool [q_len, kv_len]. Names that share a word before the colon are settings of one peer."""
+def peers(case: AttentionCase, q, k, v, seen, flex_settings: dict, uses_formula: bool, details: dict) -> list[Contender]:
+    """seen: bool [q_len, kv_len]; details get the time of create_block_mask. Names that share a word before the colon are settings of one peer."""
     is_square = case.q_len == case.kv_len
     contenders = []
     if case.kv_len <= MOST_DENSE_KEYS:
@@ -34,7 +35,7 @@ def peers(case: AttentionCase, q, k, v, seen, flex_settings: dict, uses_formula:
         contenders.append(Contender("fa2_varlen", lambda: varlen(case, q, k, v), lambda output: unpacked(case, output)))
     mod = mask_mod(case, seen, uses_formula and is_square)
     for name, (block_size, options) in flex_settings.items():
-        contenders.append(Contender(f"flex:{name}", lambda b=block_size, o=options: flex(mod, b, o, q, k, v)))
+        contenders.append(Contender(f"flex:{name}", lambda b=block_size, o=options: flex(mod, b, o, q, k, v, details)))
     return contenders
 
 
@@ -108,8 +109,14 @@ def mask_mod(case: AttentionCase, seen: torch.Tensor, uses_formula: bool) -> Cal
     return lambda b, h, q, k: seen[q, k]
 
 
-def flex(mod: Callable, block_size: int, options: dict, q, k, v) -> Callable[[], torch.Tensor]:
-    block_mask = create_block_mask(mod, None, None, q.shape[2], k.shape[2], device="cuda", BLOCK_SIZE=block_size)
+def flex(mod: Callable, block_size: int, options: dict, q, k, v, details: dict) -> Callable[[], torch.Tensor]:
+    for _ in range(2):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        block_mask = create_block_mask(mod, None, None, q.shape[2], k.shape[2], device="cuda", BLOCK_SIZE=block_size)
+        torch.cuda.synchronize()
+        time_ms = round((time.perf_counter() - start) * 1e3, 2)
+    details["block_mask_ms"] = min(time_ms, details.get("block_mask_ms", time_ms))
     arguments = {"block_mask": block_mask, "enable_gqa": q.shape[1] != k.shape[1]}
     if options:
         arguments["kernel_options"] = options

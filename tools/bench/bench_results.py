@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+PROFILES = Path(__file__).parents[2] / "profiles"
 DTYPES = {"fp16": "float16", "bf16": "bfloat16"}
 
 ATTENTION_CASES = """
@@ -24,6 +25,10 @@ full:16:12:2048:64 full:1:32:8192:128 causal:1:32:8192:128 causal:1:32:16384:128
 doc_causal:1:32:16384:128 bigbird_block:1:32:8192:128 longformer:1:32:8192:128 random1:1:32:8192:128
 random1:1:12:4096:64 bigbird_block:1:12:4096:64 sliding:1:12:16384:64 longformer:1:12:16384:64
 causal:8:16:512:64 sliding:1:12:128:64 causal:1:12:128:64
+causal:16:12:2048:64:bf16 sliding:16:12:2048:64:bf16 longformer:16:12:2048:64:bf16
+causal:4:16:2048:96 sliding:4:16:2048:96 longformer:4:16:2048:96 causal:4:8:2048:256 sliding:4:8:2048:256 longformer:4:8:2048:256
+causal:1:32:4096:128:kv4 window:1:32:4096:128:kv4 longformer:1:32:4096:128:kv4
+full:16:32:4096:128:kv4:q1 window:16:32:4096:128:kv4:q1 longformer:16:32:4096:128:kv4:q1
 """.split()
 
 FUSION_SIZES = {
@@ -66,12 +71,35 @@ class AttentionCase:
 
     @property
     def kind(self) -> str:
+        """Apart from the others: other types and widths, shared key heads, single queries."""
+        if self.dtype != "float16" or self.head_dim not in (64, 128) or (self.kv_heads, self.q_len) != (self.heads, self.kv_len):
+            return "other shapes"
         return "causal and full" if self.mask in ("causal", "full") else "sparse"
 
     @property
     def shape(self) -> dict:
         names = ("mask", "dtype", "batch", "heads", "kv_heads", "q_len", "kv_len", "head_dim")
         return {name: getattr(self, name) for name in names}
+
+
+REPLAY_US = 3.0  # of a graph that does next to nothing
+TILE = 64
+
+
+def masked_work(case: AttentionCase, pairs: int, tiles: int, gpu: dict) -> dict:
+    """What a head that sees `pairs` pairs in `tiles` tiles of 64 x 64 asks for. flops: of the pairs, of all heads; floor_us: the largest of the times
+    that memory, tensor cores, exponentials and reads of L2 would take at the rates of the profile of a GPU, behind the start of a replay."""
+    heads, width, size = case.batch * case.heads, case.head_dim, 2
+    queries, keys = heads * case.q_len * width * size, case.batch * case.kv_heads * case.kv_len * width * size
+    # Keys and values once for 128 queries.
+    l2_bytes = 2 * queries + heads * tiles * TILE * width * size
+    seconds = [
+        (2 * queries + 2 * keys) / (gpu["dram_gbps"] * 1e9),
+        4 * heads * tiles * TILE * min(TILE, case.q_len) * width / (gpu["tensor_tflops"] * 1e12),
+        heads * pairs / (gpu["exp2_gops"] * 1e9),
+        l2_bytes / (gpu["l2_gbps"] * 1e9),
+    ]
+    return {"flops": 4 * heads * pairs * width, "floor_us": round(REPLAY_US + max(seconds) * 1e6, 2)}
 
 
 @dataclass(frozen=True)
@@ -226,6 +254,10 @@ def make_row(case: str, rounds: dict[str, list[list[float]]], failures: dict[str
     peers = {name: time_us for name, time_us in (times | failures).items() if name != "stof"}
     measured = {name: time_us for name, time_us in peers.items() if not isinstance(time_us, str)}
     row = {"case": case, f"stof_{unit}": times.get("stof"), "peers": peers, **more}
+    if "stof" in rounds and "flops" in row:
+        row["tflops"] = round(row["flops"] / median_of_rounds(rounds["stof"]) * 1e-6, 1)
+    if "stof" in rounds and "floor_us" in row:
+        row["of_floor"] = round(row["floor_us"] / median_of_rounds(rounds["stof"]), 3)
     if "stof" in failures:
         row["failure"] = failures["stof"]
     if measured:
@@ -246,19 +278,32 @@ def geometric_means(rows: list[dict], kinds: dict[str, list[str]]) -> list[tuple
     return means
 
 
+def gpu_profile(name: str) -> dict | None:
+    """What the library ships of a GPU of that name."""
+    profiles = (json.loads(path.read_text()) for path in sorted(PROFILES.glob("*.json")))
+    return next((profile for profile in profiles if profile["name"] == name), None)
+
+
 def cell(value, form: str) -> str:
     return "–" if value is None else format(value, form)
+
+
+# What rows of some scripts have besides, in a column each.
+MORE_COLUMNS = {"tflops": ("TFLOP/s", ".0f"), "of_floor": ("share of the floor", ".0%"), "layout_ms": ("layout ms", ".3f"), "block_mask_ms": ("create_block_mask ms", ".1f")}
 
 
 def markdown(results: dict, kinds: dict[str, list[str]], unit: str = "us") -> str:
     header = ", ".join(f"{name} {results[name]}" for name in ("date", "gpu", "driver", "cuda", "clocks_mhz") if results.get(name))
     symbol, digits = ("µs", ".2f") if unit == "us" else ("ms", ".3f")
     last = "kernel" if unit == "us" else "launches"
-    lines = [f"`{results['command']}`", "", header, "", f"| case | STOF {symbol} | best peer {symbol} | which | ratio | error | {last} |"]
-    lines.append("| --- | ---: | ---: | --- | ---: | ---: | --- |")
+    more = [name for name in MORE_COLUMNS if any(name in row for row in results["rows"])]
+    titles = ["case", f"STOF {symbol}", f"best peer {symbol}", "which", "ratio", "error", *(MORE_COLUMNS[name][0] for name in more), last]
+    lines = [f"`{results['command']}`", "", header, "", f"| {' | '.join(titles)} |"]
+    lines.append(f"| --- | ---: | ---: | --- | ---: | ---: |{' ---: |' * len(more)} --- |")
     for row in results["rows"]:
         cells = [row["case"], cell(row[f"stof_{unit}"], digits), cell(row.get(f"best_peer_{unit}"), digits), row.get("best_peer", "–")]
-        cells += [cell(row.get("ratio"), ".3f"), cell(row.get("error"), ".1e"), str(row.get(last) or "–")]
+        cells += [cell(row.get("ratio"), ".3f"), cell(row.get("error"), ".1e"), *(cell(row.get(name), MORE_COLUMNS[name][1]) for name in more)]
+        cells.append(str(row.get(last) or "–"))
         lines.append(f"| {' | '.join(cells)} |")
     means = geometric_means(results["rows"], kinds)
     if means:

@@ -137,6 +137,7 @@ class Problem:
     expected: torch.Tensor  # … and what they are in float64
     weights: dict[str, torch.Tensor] = field(default_factory=dict)  # on the host, by name; the plan takes those that it has
     first_calls: FirstCalls | None = None  # of peers that take long to compile
+    details: dict = field(default_factory=dict)  # more of the row, known when all has run
 
 
 class CaseRun:
@@ -158,7 +159,7 @@ class CaseRun:
         except Exception as error:
             self.failures.setdefault("stof", bench_results.one_line(error))
         errors = {name: float(f"{error:.3e}") for name, error in self.errors.items()}
-        self.details |= {"error": errors.pop("stof", None), "peer_errors": errors}
+        self.details |= {"error": errors.pop("stof", None), "peer_errors": errors, **self.problem.details}
         return bench_results.make_row(self.problem.case.text, rounds, self.failures, self.unit, **self.details)
 
     def enter(self, contender: Contender, most_error: float) -> None:
