@@ -28,7 +28,7 @@ causal:8:16:512:64 sliding:1:12:128:64 causal:1:12:128:64
 causal:16:12:2048:64:bf16 sliding:16:12:2048:64:bf16 longformer:16:12:2048:64:bf16
 causal:4:16:2048:96 sliding:4:16:2048:96 longformer:4:16:2048:96 causal:4:8:2048:256 sliding:4:8:2048:256 longformer:4:8:2048:256
 causal:1:32:4096:128:kv4 window:1:32:4096:128:kv4 longformer:1:32:4096:128:kv4
-full:16:32:4096:128:kv4:q1 window:16:32:4096:128:kv4:q1 longformer:16:32:4096:128:kv4:q1
+full:16:32:4096:128:kv4:q1
 """.split()
 
 FUSION_SIZES = {
@@ -88,18 +88,15 @@ TILE = 64
 
 def masked_work(case: AttentionCase, pairs: int, tiles: int, gpu: dict) -> dict:
     """What a head that sees `pairs` pairs in `tiles` tiles of 64 x 64 asks for. flops: of the pairs, of all heads; floor_us: the largest of the times
-    that memory, tensor cores, exponentials and reads of L2 would take at the rates of the profile of a GPU, behind the start of a replay."""
-    heads, width, size = case.batch * case.heads, case.head_dim, 2
-    queries, keys = heads * case.q_len * width * size, case.batch * case.kv_heads * case.kv_len * width * size
-    # Keys and values once for 128 queries.
-    l2_bytes = 2 * queries + heads * tiles * TILE * width * size
-    seconds = [
-        (2 * queries + 2 * keys) / (gpu["dram_gbps"] * 1e9),
-        4 * heads * tiles * TILE * min(TILE, case.q_len) * width / (gpu["tensor_tflops"] * 1e12),
-        heads * pairs / (gpu["exp2_gops"] * 1e9),
-        l2_bytes / (gpu["l2_gbps"] * 1e9),
-    ]
-    return {"flops": 4 * heads * pairs * width, "floor_us": round(REPLAY_US + max(seconds) * 1e6, 2)}
+    that memory, exponentials and keys would take at the rates of the profile of a GPU, behind the start of a replay. Keys are those of tiles, read
+    from L2 once for 128 queries and multiplied by tensor cores, or of pairs, each read from L2, whichever is faster."""
+    heads, key_bytes = case.batch * case.heads, 4 * case.head_dim  # with the value
+    rows = heads * case.q_len + case.batch * case.kv_heads * case.kv_len
+    products = 4 * heads * tiles * TILE * min(TILE, case.q_len) * case.head_dim
+    by_tiles = max(products / (gpu["tensor_tflops"] * 1e12), heads * (tiles * TILE / 2 + case.q_len) * key_bytes / (gpu["l2_gbps"] * 1e9))
+    by_pairs = heads * pairs * key_bytes / (gpu["l2_gbps"] * 1e9)
+    seconds = max(rows * key_bytes / (gpu["dram_gbps"] * 1e9), heads * pairs / (gpu["exp2_gops"] * 1e9), min(by_tiles, by_pairs))
+    return {"flops": 4 * heads * pairs * case.head_dim, "floor_us": round(REPLAY_US + seconds * 1e6, 2)}
 
 
 @dataclass(frozen=True)
