@@ -21,13 +21,13 @@ constexpr std::int64_t kMostTilesAtOnce = std::int64_t{1} << 14;  // where lists
 // pairs.
 enum class Evaluation { Inputs, Rows, Pairs };
 
-// Of a block, of which a multiprocessor has two or one: blocks that list query tiles have room
-// beside those that look at inputs alone.
+// Of a block. Of those that look at inputs alone a multiprocessor has as many as give each of their
+// warps a tile at 4096 queries.
 constexpr int most_threads(Evaluation evaluation) {
   return evaluation == Evaluation::Inputs ? 256 : 512;
 }
 constexpr int blocks_of_multiprocessor(Evaluation evaluation) {
-  return evaluation == Evaluation::Inputs ? 2 : 1;
+  return evaluation == Evaluation::Inputs ? 4 : 1;
 }
 
 // Words of shared memory of a block, in front of the bits of columns: slots of regions, then those
@@ -70,41 +70,59 @@ __device__ void mask_rows(const std::uint64_t* bitmap, std::uint64_t (&rows)[kTi
   __syncwarp();
 }
 
-// What inputs that are staged say, for the tiles of the stretch: the bits of columns lie in shared
-// memory, one input behind the other.
+// What inputs say, for the tiles of the stretch: spans and the bits of columns lie in shared
+// memory, those of one input behind those of another.
 struct StagedInputs {
   const MaskView& mask;
+  Spans& spans;
   std::byte* memory;
   int row_words;
 
-  // Runs a function for each of them, with its kind and the bits of its columns.
+  // Runs a function for each input, with the bits of its columns.
   template <typename Function>
   __device__ void for_each(Function function) const {
     std::byte* bits = memory;
 #pragma unroll 1
     for (int i = 0; i < mask.input_count; ++i) {
       const Part& input = mask.inputs[i];
-      if (is_staged(input.kind)) {
-        function(input, ColumnBits{reinterpret_cast<std::uint64_t*>(bits), row_words});
-      }
-      bits += input.kind == PartKind::StagedColumns ? ColumnBits::bytes_of(row_words) : 0;
+      function(input, ColumnBits{reinterpret_cast<std::uint64_t*>(bits), row_words});
+      bits += input.kind == PartKind::Columns ? ColumnBits::bytes_of(row_words) : 0;
     }
   }
 
   // By the block, as `read`; it has to synchronise behind each.
   __device__ void clear() const {
     for_each([](const Part& input, const ColumnBits& bits) {
-      if (input.kind == PartKind::StagedColumns) {
+      if (input.kind == PartKind::Columns) {
         bits.clear();
       }
     });
   }
   __device__ void read(const AtOnceWork& work, const TileStretch& stretch) const {
     for_each([&](const Part& input, const ColumnBits& bits) {
-      if (input.kind == PartKind::StagedColumns) {
+      if (input.kind == PartKind::Columns) {
         bits.read(input, work.lists.grid, stretch, &work.arrivals->status);
       }
     });
+  }
+
+  // What is said of the tile of each lane before bits are looked at, by a warp.
+  __device__ unsigned truth(const Grid& grid, const TilePlace& place, bool exists) const {
+    const bool has_tiles =
+        mask.input_count > 0 && mask.inputs[mask.input_count - 1].kind == PartKind::Tiles;
+    const std::int32_t ahead =
+        has_tiles && exists ? code_ahead(mask.inputs[mask.input_count - 1], place) : mask::kAllSeen;
+    const SpanLimits limits = read_spans(mask, grid, place, spans);  // while that is on its way
+    unsigned truth =
+        both(limits.truth(region_of(grid, place).key), ahead == mask::kAllSeen    ? kAlways
+                                                       : ahead == mask::kNoneSeen ? kNever
+                                                                                  : kUnknown);
+    for_each([&](const Part& input, const ColumnBits&) {
+      if (input.kind == PartKind::Bytes || input.kind == PartKind::Columns) {
+        truth = both(truth, kUnknown);
+      }
+    });
+    return truth;
   }
 
   // The rows of a tile, by a warp.
@@ -112,19 +130,18 @@ struct StagedInputs {
                              std::uint64_t (&rows)[kTile]) const {
     const int lane = lane_of_thread();
     const TilePlace place = place_in(stretch, tile);
-    rows[lane] = ~std::uint64_t{0};
-    rows[lane + kWarp] = ~std::uint64_t{0};
+    rows[lane] = spans.at(lane, place.key);
+    rows[lane + kWarp] = spans.at(lane + kWarp, place.key);
     __syncwarp();
     for_each([&](const Part& input, const ColumnBits& bits) {
-      if (input.kind == PartKind::StagedBytes) {
-        mask_by_bytes(input, grid, place, 0, lane, rows);
-        mask_by_bytes(input, grid, place, kWarp, lane, rows);
+      if (input.kind == PartKind::Bytes) {
+        mask_by_bytes(input, grid, place, rows);
       } else if (input.kind == PartKind::Tiles) {
         const std::int32_t code = code_ahead(input, place);
         if (code >= 0) {
           mask_rows(bitmap_ahead(input, code), rows);
         }
-      } else {
+      } else if (input.kind == PartKind::Columns) {
         rows[lane] &= bits.at(lane, tile);
         rows[lane + kWarp] &= bits.at(lane + kWarp, tile);
         __syncwarp();
@@ -133,21 +150,16 @@ struct StagedInputs {
   }
 };
 
-// Leaves in the rows of a tile what of them the rest of the mask lets see too, by a warp.
-template <Evaluation kEvaluation>
+// Leaves in the rows of a tile what of them expressions let see too, by a warp.
 __device__ void evaluate_rows(const Program& program, const Grid& grid, const TilePlace& place,
                               const Slots& slots, std::uint64_t (&rows)[kTile]) {
 #pragma unroll 1
   for (int row = lane_of_thread(); row < kTile; row += kWarp) {
     const Point point = point_of(place, row, 0);
     std::uint64_t bits = 0;
-    if (point.query < grid.q_len && rows[row] != 0) {
-      if constexpr (kEvaluation == Evaluation::Inputs) {
-        bits = input_row_bits(program.mask, grid, point);
-      } else {
-        prepare_row(program, grid, point, slots);
-        bits = row_bits(program, grid, point, slots);
-      }
+    if (rows[row] != 0) {
+      prepare_row(program, grid, point, slots);
+      bits = row_bits(program, grid, point, slots);
     }
     rows[row] &= bits;
   }
@@ -237,19 +249,19 @@ __device__ std::uint8_t keep_tile(const AtOnceWork& work, const TilePlace& place
 // each; of the others it says which strips see something.
 template <Evaluation kEvaluation>
 __device__ unsigned settle_stretch(const Program& program, const AtOnceWork& work,
-                                   const TileStretch& stretch, Range* ranges,
-                                   std::uint8_t (&strips)[kMostTiles]) {
+                                   const TileStretch& stretch, const StagedInputs& inputs,
+                                   Range* ranges, std::uint8_t (&strips)[kMostTiles]) {
+  const Grid& grid = work.lists.grid;
   const int tile = lane_of_thread();
+  const TilePlace place = place_in(stretch, tile);
+  unsigned truth = inputs.truth(grid, place, tile < stretch.count);
   std::int32_t code = mask::kNoneSeen;
   if (tile < stretch.count) {
-    const Region region = region_of(work.lists.grid, place_in(stretch, tile));
-    Truth truth = kUnknown;
-    if constexpr (kEvaluation == Evaluation::Inputs) {
-      truth = inputs_truth(program.mask, region);
-    } else {
-      truth = region_truth(program, work.lists.grid, region, {ranges, tile, kMostTiles});
+    if constexpr (kEvaluation != Evaluation::Inputs) {
+      truth = both(truth,
+                   region_truth(program, grid, region_of(grid, place), {ranges, tile, kMostTiles}));
     }
-    code = class_of(truth);
+    code = class_of(static_cast<Truth>(truth));
     if (code != kOpen) {
       work.lists.classes.codes[stretch.first_tile + tile] = code;
       strips[tile] = code == mask::kAllSeen ? kAllStrips : 0;
@@ -309,6 +321,7 @@ __global__ void __launch_bounds__(most_threads(kEvaluation), blocks_of_multiproc
   __shared__ ProgramStore store;
   __shared__ std::uint64_t rows[most_threads(kEvaluation) / kWarp][kTile];
   __shared__ std::uint8_t strips[kMostTiles];
+  __shared__ Spans spans;
   __shared__ unsigned open_tiles;
   const Grid& grid = work.lists.grid;
   if (blockIdx.x == grid.row_count()) {
@@ -324,13 +337,15 @@ __global__ void __launch_bounds__(most_threads(kEvaluation), blocks_of_multiproc
   const int warps = threads / kWarp;
   auto* words = reinterpret_cast<Word*>(memory);
   const StagedInputs inputs = {
-      mask, reinterpret_cast<std::byte*>(words + evaluation_words(kEvaluation, mask, threads)),
+      mask, spans,
+      reinterpret_cast<std::byte*>(words + evaluation_words(kEvaluation, mask, threads)),
       ColumnBits::row_words_of(work.stretch_tiles)};
   inputs.clear();
   __syncthreads();
   inputs.read(work, stretch);
   if (warp == 0) {
-    const unsigned open = settle_stretch<kEvaluation>(program, work, stretch, memory, strips);
+    const unsigned open =
+        settle_stretch<kEvaluation>(program, work, stretch, inputs, memory, strips);
     open_tiles = open;
   }
   __syncthreads();
@@ -345,7 +360,9 @@ __global__ void __launch_bounds__(most_threads(kEvaluation), blocks_of_multiproc
       if ((open >> tile & 1) != 0) {
         const TilePlace place = place_in(stretch, tile);
         inputs.write_rows(grid, stretch, tile, rows[warp]);
-        evaluate_rows<kEvaluation>(program, grid, place, slots, rows[warp]);
+        if constexpr (kEvaluation == Evaluation::Rows) {
+          evaluate_rows(program, grid, place, slots, rows[warp]);
+        }
         strips[tile] = keep_tile(work, place, stretch.first_tile + tile, rows[warp]);
         __syncwarp();
       }
@@ -367,7 +384,7 @@ struct BlockShape {
 // As many threads as have room.
 BlockShape block_shape(Evaluation evaluation, const MaskView& mask, int stretch_tiles,
                        std::size_t most_bytes) {
-  const auto is_columns = [](const Part& input) { return input.kind == PartKind::StagedColumns; };
+  const auto is_columns = [](const Part& input) { return input.kind == PartKind::Columns; };
   const auto columns = std::count_if(mask.inputs, mask.inputs + mask.input_count, is_columns);
   const auto bytes_of = [&](int threads) {
     return sizeof(Word) * static_cast<std::size_t>(evaluation_words(evaluation, mask, threads)) +

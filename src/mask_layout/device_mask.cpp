@@ -93,12 +93,11 @@ DeviceMask::DeviceMask(const Mask& mask, const mask::Extent& extent, const Captu
 
 MaskView DeviceMask::staged_view() const {
   MaskView view = view_;
+  view.is_staged = true;
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    Part& part = view.inputs[i];
-    if (inputs_[i].form == InputForm::Dense) {
-      part.kind = PartKind::StagedBytes;
-    } else if (inputs_[i].form == InputForm::Csr) {
-      part.kind = PartKind::StagedColumns;
+    if (inputs_[i].form == InputForm::Csr) {
+      Part& part = view.inputs[i];
+      part.kind = PartKind::Columns;
       part.data = inputs_[i].data;
       part.row_ptr = inputs_[i].row_ptr;
       part.columns = inputs_[i].count;

@@ -153,10 +153,8 @@ __device__ inline unsigned key_bits(const Program& program, const Grid& grid, co
     }
   }
   auto bits = static_cast<unsigned>(stack & 0xFF);
-  for (int i = 0; i < program.mask.input_count; ++i) {
-    if (!is_staged(program.mask.inputs[i].kind)) {
-      bits &= leaf_bits(program, grid, program.mask.inputs[i], point, slots);
-    }
+  for (int i = program.mask.part_count; i < program.mask.evaluated_count(); ++i) {
+    bits &= leaf_bits(program, grid, program.input(i), point, slots);
   }
   return bits & run_of_bits(0, grid.kv_len - point.key);
 }

@@ -29,6 +29,9 @@ struct Program {
   const MaskView& mask;
   const Part* parts;
   const Step* steps;
+
+  // Of those that come behind the parts.
+  __device__ const Part& input(int i) const { return mask.inputs[i - mask.part_count]; }
 };
 
 // Parts and steps are in the store where they fit. Every thread of the block calls it; the block

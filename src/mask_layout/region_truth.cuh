@@ -152,20 +152,6 @@ __device__ inline Truth csr_truth(const Part& part, const Region& region) {
   return part.row_ptr[region.query.low] == part.row_ptr[region.query.high + 1] ? kNever : kUnknown;
 }
 
-// The number of the tile of a pair among those that were worked out ahead.
-__device__ inline std::int64_t tile_ahead(const Part& part, std::int64_t batch, std::int64_t head,
-                                          std::int64_t query, std::int64_t key) {
-  const std::int64_t plane =
-      (part.batch == 1 ? 0 : batch) * part.heads + (part.heads == 1 ? 0 : head);
-  return (plane * part.rows + query / mask::kTile) * part.columns + key / mask::kTile;
-}
-
-__device__ inline Truth tile_truth(const Part& part, const Region& region) {
-  const std::int32_t code =
-      part.row_ptr[tile_ahead(part, region.batch, region.head, region.query.low, region.key.low)];
-  return code == mask::kAllSeen ? kAlways : code == mask::kNoneSeen ? kNever : kUnknown;
-}
-
 __device__ inline Truth data_truth(const Part& part, const Region& region) {
   switch (part.kind) {
     case PartKind::KeyLengths:
@@ -174,8 +160,6 @@ __device__ inline Truth data_truth(const Part& part, const Region& region) {
       return documents_truth(part, region);
     case PartKind::Csr:
       return csr_truth(part, region);
-    case PartKind::Tiles:
-      return tile_truth(part, region);
     default:
       return kUnknown;
   }
@@ -196,8 +180,8 @@ __device__ inline Truth region_truth(const Program& program, const Grid& grid, c
   unsigned stack = 0;  // two bits a part, the last in the lowest
   const int parts = program.mask.part_count;
 #pragma unroll 1
-  for (int i = 0; i < parts + program.mask.input_count; ++i) {
-    const Part& part = i < parts ? program.parts[i] : program.mask.inputs[i - parts];
+  for (int i = 0; i < program.mask.evaluated_count(); ++i) {
+    const Part& part = i < parts ? program.parts[i] : program.input(i);
     const unsigned a = stack & 3;
     const unsigned b = stack >> 2 & 3;
     switch (part.kind) {
@@ -217,16 +201,6 @@ __device__ inline Truth region_truth(const Program& program, const Grid& grid, c
     }
   }
   return static_cast<Truth>(stack & 3);
-}
-
-// The same of inputs alone.
-__device__ inline Truth inputs_truth(const MaskView& mask, const Region& region) {
-  unsigned truth = kAlways;
-#pragma unroll 1
-  for (int i = 0; i < mask.input_count; ++i) {
-    truth = both(truth, data_truth(mask.inputs[i], region));
-  }
-  return static_cast<Truth>(truth);
 }
 
 }  // namespace stof::mask_layout

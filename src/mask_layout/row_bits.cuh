@@ -428,15 +428,15 @@ __device__ inline std::uint64_t row_bits(const Program& program, const Grid& gri
   int depth = 0;
   const int parts = program.mask.part_count;
 #pragma unroll 1
-  for (int i = 0; i < parts + program.mask.input_count; ++i) {
-    const Part& part = i < parts ? program.parts[i] : program.mask.inputs[i - parts];
+  for (int i = 0; i < program.mask.evaluated_count(); ++i) {
+    const Part& part = i < parts ? program.parts[i] : program.input(i);
     if (part.kind == PartKind::And) {
       top &= below[--depth];
     } else if (part.kind == PartKind::Or) {
       top |= below[--depth];
     } else if (part.kind == PartKind::Not) {
       top = ~top;
-    } else if (!is_staged(part.kind)) {
+    } else {
       const std::uint64_t bits = leaf_row_bits(program, grid, part, point, slots);
       if (i < parts && i > 0) {
         below[depth++] = top;
@@ -445,19 +445,6 @@ __device__ inline std::uint64_t row_bits(const Program& program, const Grid& gri
     }
   }
   return top & first_bits(grid.kv_len - point.key);
-}
-
-// The same of inputs alone.
-__device__ inline std::uint64_t input_row_bits(const MaskView& mask, const Grid& grid,
-                                               const Point& point) {
-  std::uint64_t bits = first_bits(grid.kv_len - point.key);
-#pragma unroll 1
-  for (int i = 0; i < mask.input_count; ++i) {
-    if (!is_staged(mask.inputs[i].kind)) {
-      bits &= data_row_bits(mask.inputs[i], point);
-    }
-  }
-  return bits;
 }
 
 }  // namespace stof::mask_layout

@@ -82,23 +82,18 @@ struct CaptureView {
 
 enum class PartKind : std::uint8_t {
   Expression,
-  Bits,           // words of BitTensor
-  Bytes,          // of [batch, heads, rows, columns]
-  Blocks,         // bits of blocks
-  Csr,            // columns ascend within a row
-  KeyLengths,     // keys below an int32 a batch element
-  Documents,      // int32 offsets
-  StagedBytes,    // as Bytes and the columns of a MaskInput in any order, of inputs: a block reads
-  StagedColumns,  // what its tiles need of them before it evaluates one
-  Tiles,          // bitmaps of 64 x 64 tiles by inner tiles, which were worked out ahead
+  Bits,        // words of BitTensor
+  Bytes,       // of [batch, heads, rows, columns]
+  Blocks,      // bits of blocks
+  Csr,         // columns ascend within a row
+  KeyLengths,  // keys below an int32 a batch element
+  Documents,   // int32 offsets
+  Columns,     // of a MaskInput, in any order
+  Tiles,       // bitmaps of 64 x 64 tiles by inner tiles, which were worked out ahead
   And,
   Or,
   Not
 };
-
-constexpr bool is_staged(PartKind kind) {
-  return kind >= PartKind::StagedBytes && kind <= PartKind::Tiles;
-}
 
 // One node of a mask; operands come before what uses them, as on a stack.
 struct Part {
@@ -111,7 +106,7 @@ struct Part {
   std::int64_t batch = 1;                 // of data, 1 where shared
   std::int64_t heads = 1;
   std::int64_t rows = 0;     // of tiles, for tiles
-  std::int64_t columns = 0;  // the number of offsets, for documents, and of staged columns
+  std::int64_t columns = 0;  // the number of offsets, for documents, and of columns
   std::int64_t block_size = 1;
 };
 
@@ -130,8 +125,14 @@ struct MaskView {
   std::int32_t row_slots = 0;  // of all expressions
   std::int32_t input_count = 0;
   bool goes_by_rows = true;  // all expressions, see LoweredProgram
+  bool is_staged = false;    // blocks read what their tiles need of inputs before they evaluate one
   Part inputs[kMaxInputs + 1] = {};
   CaptureView captures[kMaxCaptures] = {};
+
+  // Parts and those inputs that are evaluated as if they were.
+  constexpr std::int32_t evaluated_count() const {
+    return is_staged ? part_count : part_count + input_count;
+  }
 };
 
 }  // namespace stof::mask_layout

@@ -1,4 +1,5 @@
 // Layouts of data that is on the GPU, built without waiting.
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -153,6 +154,41 @@ TEST_CASE("compressed rows, in any order within a row") {
                            .row_ptr = rows.data(),
                            .count = std::ssize(descending)};
   check_input(strided(2), input, Mask::csr(row_ptr, ascending, 333) && strided(2), extent);
+}
+
+TEST_CASE("compressed rows of every length, wherever they begin") {
+  const Extent extent = {.q_len = 300, .kv_len = 700};
+  std::vector<std::int32_t> row_ptr = {0};
+  std::vector<std::int32_t> columns;
+  for (std::int32_t q = 0; q < 300; ++q) {
+    const std::int32_t length = q < 200 ? q : q * q % 700;
+    for (std::int32_t i = 0; i < length; ++i) {
+      columns.push_back((q + i) % 700);
+    }
+    std::sort(columns.end() - length, columns.end());
+    row_ptr.push_back(static_cast<std::int32_t>(columns.size()));
+  }
+  const auto rows = on_device(row_ptr);
+  for (std::size_t shift = 0; shift < 4; ++shift) {
+    std::vector<std::int32_t> shifted(shift, -1);
+    shifted.insert(shifted.end(), columns.begin(), columns.end());
+    const auto keys = on_device(shifted);
+    MaskInput input = {.form = InputForm::Csr,
+                       .data = keys.data() + shift,
+                       .row_ptr = rows.data(),
+                       .count = std::ssize(columns)};
+    check_input(Mask(), input, Mask::csr(row_ptr, columns, 700), extent);
+    // A column out of range, wherever in its row it is.
+    for (const std::size_t place : {row_ptr[150], row_ptr[150] + 77, row_ptr[151] - 1}) {
+      shifted = std::vector<std::int32_t>(shift);
+      shifted.insert(shifted.end(), columns.begin(), columns.end());
+      shifted[shift + place] = 700;
+      const auto wrong = on_device(shifted);
+      input.data = wrong.data() + shift;
+      const DeviceMask device(Mask(), extent, {}, {input});
+      CHECK(status_of(Captured(device, kQueryTiles, 0, 0).run()) == mask_layout::kInvalidData);
+    }
+  }
 }
 
 TEST_CASE("as many inputs of columns as there may be, with an expression of many slots") {
