@@ -5,6 +5,7 @@
 
 #include "base/check.hpp"
 #include "mask_layout/at_once.cuh"
+#include "mask_layout/lane_order.cuh"
 #include "mask_layout/launch_order.cuh"
 #include "mask_layout/row_bits.cuh"
 #include "mask_layout/settle.cuh"
@@ -14,7 +15,6 @@ namespace stof::mask_layout {
 
 namespace {
 
-constexpr int kLaneWords = 128;                                   // of a bitmap
 constexpr std::int64_t kMostTilesAtOnce = std::int64_t{1} << 14;  // where lists take longer
 
 // What of a mask is worked out on each run: nothing but inputs, or expressions too, by rows or by
@@ -57,15 +57,9 @@ __device__ TilePlace place_in(const TileStretch& stretch, int tile) {
 
 // Leaves in the rows what of them a bitmap by inner tiles lets see too, by a warp.
 __device__ void mask_rows(const std::uint64_t* bitmap, std::uint64_t (&rows)[kTile]) {
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(bitmap);
 #pragma unroll
   for (int row = lane_of_thread(); row < kTile; row += kWarp) {
-    std::uint64_t bits = 0;
-#pragma unroll
-    for (int i = 0; i < kTile / kLanes; ++i) {
-      bits |= std::uint64_t{bytes[i * kTile + row]} << (i * kLanes);
-    }
-    rows[row] &= bits;
+    rows[row] &= row_of_bitmap(bitmap, row);
   }
   __syncwarp();
 }
@@ -166,25 +160,6 @@ __device__ void evaluate_rows(const Program& program, const Grid& grid, const Ti
   __syncwarp();
 }
 
-// The lowest two bits of each byte, side by side four bits apart.
-__device__ std::uint32_t gathered_pairs(std::uint64_t word) {
-  word &= 0x0303030303030303;
-  word = (word | word >> 4) & 0x0033003300330033;
-  word = (word | word >> 8) & 0x0000333300003333;
-  return static_cast<std::uint32_t>(word | word >> 16);
-}
-
-// As mask::lane_ordered_bitmap, by a warp.
-__device__ void write_bitmap(const std::uint64_t (&rows)[kTile], std::uint32_t* words) {
-  const int lane = lane_of_thread();
-#pragma unroll
-  for (int warp = 0; warp < kLaneWords / kWarp; ++warp) {
-    const std::uint64_t upper = rows[16 * warp + lane / 4] >> (lane % 4 * 2);
-    const std::uint64_t lower = rows[16 * warp + lane / 4 + 8] >> (lane % 4 * 2);
-    words[warp * kWarp + lane] = gathered_pairs(upper) | gathered_pairs(lower) << 2;
-  }
-}
-
 // Which rows of a tile see a key, and which do not see one that exists: a bit each.
 struct RowFindings {
   std::uint64_t seeing;
@@ -234,7 +209,7 @@ __device__ std::uint8_t keep_tile(const AtOnceWork& work, const TilePlace& place
   if (found.seeing != 0 && found.hiding != 0) {
     code = number_of_bitmap(work, tile);
     if (code < work.bitmaps) {
-      write_bitmap(rows, work.lists.lane_bitmaps + std::int64_t{code} * kLaneWords);
+      write_lane_order(rows, work.lists.lane_bitmaps + std::int64_t{code} * kLaneWords);
     }
   }
   const std::uint8_t strips = found.strips();

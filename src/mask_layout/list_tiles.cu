@@ -3,6 +3,7 @@
 // cluster of blocks does it all; of others each step is a kernel.
 #include <algorithm>
 
+#include "mask_layout/lane_order.cuh"
 #include "mask_layout/launch_order.cuh"
 #include "mask_layout/query_tiles.cuh"
 #include "mask_layout/scan.cuh"
@@ -16,9 +17,9 @@ constexpr int kThreads = 256;
 constexpr int kClusterThreads = 512;
 constexpr unsigned kClusterBlocks = 8;  // the most that every GPU with clusters takes
 constexpr int kBitmapThreads = 128;
-constexpr int kLaneWords = 128;           // of a lane-ordered bitmap
 constexpr std::int64_t kMaxBlocks = 528;  // four for each multiprocessor of the largest GPUs
 constexpr std::int64_t kMaxBitmapBlocks = 4 * kMaxBlocks;
+constexpr std::int64_t kFewBitmaps = std::int64_t{1} << 14;
 constexpr std::int64_t kSmallGrid = std::int64_t{1} << 16;  // tiles, and rows of lists
 
 // All blocks have come here, and see what the others have written.
@@ -122,21 +123,6 @@ __global__ void __launch_bounds__(kThreads) fill_lists(const __grid_constant__ L
   fill(work);
 }
 
-// As mask::lane_ordered_bitmap.
-__device__ std::uint32_t lane_word(const std::uint64_t* words, int thread) {
-  const int warp = thread / 32;
-  const int lane = thread % 32;
-  const int shift = lane / 4 * 8 + lane % 4 * 2;
-  std::uint32_t result = 0;
-#pragma unroll
-  for (int j = 0; j < 8; ++j) {
-    const auto upper = static_cast<std::uint32_t>(words[8 * j + 2 * warp] >> shift & 3);
-    const auto lower = static_cast<std::uint32_t>(words[8 * j + 2 * warp + 1] >> shift & 3);
-    result |= (upper | lower << 2) << (4 * j);
-  }
-  return result;
-}
-
 // A warp writes a bitmap in both orders.
 __device__ void write_bitmaps(const ListWork& work) {
   __shared__ std::uint64_t words_of_warps[kBitmapThreads / kWarp][mask::kTileWords];
@@ -152,9 +138,13 @@ __device__ void write_bitmaps(const ListWork& work) {
     words[2 * lane] = own.x;
     words[2 * lane + 1] = own.y;
     __syncwarp();
-    for (int word = lane; word < kLaneWords; word += kWarp) {
-      work.lane_bitmaps[n * kLaneWords + word] = lane_word(words, word);
-    }
+    const std::uint64_t low = row_of_bitmap(words, lane);
+    const std::uint64_t high = row_of_bitmap(words, lane + kWarp);
+    __syncwarp();
+    words[lane] = low;
+    words[lane + kWarp] = high;
+    __syncwarp();
+    write_lane_order(words, work.lane_bitmaps + n * kLaneWords);
     __syncwarp();
   }
 }
@@ -187,7 +177,7 @@ void list_tiles(const Layout& layout, const TileClasses& classes, const BitmapPo
   for (int size = 0; size < work.tile_sizes; ++size) {
     rows += work.query_tiles[size].count;
   }
-  if (std::max(rows, layout.grid.tile_count()) <= kSmallGrid) {
+  if (std::max(rows, layout.grid.tile_count()) <= kSmallGrid && pool.capacity <= kFewBitmaps) {
     const unsigned together = capability() >= 9 ? kClusterBlocks : 1;
     launches.add(list_in_cluster,
                  behind({.grid = together, .block = kClusterThreads, .cluster = together}), work);

@@ -5,13 +5,10 @@
 
 namespace stof::mask_layout {
 
-__device__ inline bool is_first_use(const ListWork& work, std::int64_t tile, std::int32_t code) {
-  return code >= 0 && work.pool.table[code].first == tile;
-}
-
 // Classes of neighbouring tiles of a row, from the column on; those behind its end see nothing.
 struct Classes {
   std::int32_t values[kColumnsOfLane];
+  std::int32_t owners[kColumnsOfLane];  // of bitmaps that are first used here; else -1
 
   __device__ Classes(const ListWork& work, std::int64_t row, std::int64_t col) {
 #pragma unroll
@@ -19,6 +16,12 @@ struct Classes {
       values[i] = col + i < work.grid.tile_cols
                       ? work.classes.codes[row * work.grid.tile_cols + col + i]
                       : mask::kNoneSeen;
+    }
+#pragma unroll
+    for (int i = 0; i < kColumnsOfLane; ++i) {
+      const BitmapEntry entry = values[i] >= 0 ? work.pool.table[values[i]] : BitmapEntry();
+      const bool is_first = entry.first == row * work.grid.tile_cols + col + i;
+      owners[i] = is_first ? entry.owner : -1;
     }
   }
 };
@@ -37,14 +40,12 @@ struct Tally {
   __device__ std::int32_t first() const { return static_cast<std::int32_t>(word >> 2 * kBits); }
 };
 
-__device__ inline Tally tally_of(const ListWork& work, std::int64_t row, std::int64_t col,
-                                 const Classes& classes) {
+__device__ inline Tally tally_of(const Classes& classes) {
   Tally tally;
 #pragma unroll
   for (int i = 0; i < kColumnsOfLane; ++i) {
     const std::int32_t code = classes.values[i];
-    const std::int64_t tile = row * work.grid.tile_cols + col + i;
-    tally.add(code == mask::kAllSeen, code >= 0, is_first_use(work, tile, code));
+    tally.add(code == mask::kAllSeen, code >= 0, classes.owners[i] >= 0);
   }
   return tally;
 }
@@ -57,7 +58,7 @@ __device__ inline void count_row(const ListWork& work, std::int64_t row) {
   const std::int64_t cols = is_broken(work) ? 0 : work.grid.tile_cols;
   for (std::int64_t begin = 0; begin < cols; begin += kColumnsOfWarp) {
     const std::int64_t col = begin + lane_of_thread() * kColumnsOfLane;
-    const Tally tally = tally_of(work, row, col, Classes(work, row, col));
+    const Tally tally = tally_of(Classes(work, row, col));
     full += tally.full();
     part += tally.part();
     first += tally.first();
@@ -83,7 +84,7 @@ __device__ inline void fill_row(const ListWork& work, std::int64_t row) {
   for (std::int64_t begin = 0; begin < cols; begin += kColumnsOfWarp) {
     const std::int64_t first_col = begin + lane_of_thread() * kColumnsOfLane;
     const Classes classes(work, row, first_col);
-    const Tally own = tally_of(work, row, first_col, classes);
+    const Tally own = tally_of(classes);
     const Tally up_to{sum_up_to_lane(own.word)};
     const Tally total{__shfl_sync(kFullWarp, up_to.word, kWarp - 1)};
     std::int32_t full_at = full + up_to.full() - own.full();
@@ -103,8 +104,8 @@ __device__ inline void fill_row(const ListWork& work, std::int64_t row) {
       }
       work.part.col_idx[part_at] = col;
       work.part_bitmap[part_at++] = code;
-      if (is_first_use(work, row * work.grid.tile_cols + col, code)) {
-        work.pool.leader[number_at] = work.pool.table[code].owner;
+      if (classes.owners[i] >= 0) {
+        work.pool.leader[number_at] = classes.owners[i];
         work.pool.number[code] = number_at++;
       }
     }
