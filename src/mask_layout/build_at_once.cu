@@ -116,7 +116,7 @@ struct StagedInputs {
         truth = both(truth, kUnknown);
       }
     });
-    return truth;
+    return truth * 5;  // whatever is drawn
   }
 
   // The rows of a tile, by a warp.
@@ -236,7 +236,7 @@ __device__ unsigned settle_stretch(const Program& program, const AtOnceWork& wor
       truth = both(truth,
                    region_truth(program, grid, region_of(grid, place), {ranges, tile, kMostTiles}));
     }
-    code = class_of(static_cast<Truth>(truth));
+    code = class_of(truth);
     if (code != kOpen) {
       work.lists.classes.codes[stretch.first_tile + tile] = code;
       strips[tile] = code == mask::kAllSeen ? kAllStrips : 0;

@@ -94,6 +94,7 @@ DeviceMask::DeviceMask(const Mask& mask, const mask::Extent& extent, const Captu
 MaskView DeviceMask::staged_view() const {
   MaskView view = view_;
   view.is_staged = true;
+  view.drawn_part = -1;
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     if (inputs_[i].form == InputForm::Csr) {
       Part& part = view.inputs[i];

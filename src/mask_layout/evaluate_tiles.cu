@@ -6,6 +6,7 @@
 #include "mask/attention_tiles.hpp"
 #include "mask_layout/existing_pairs.cuh"
 #include "mask_layout/launch_order.cuh"
+#include "mask_layout/list_work.cuh"
 #include "mask_layout/row_bits.cuh"
 #include "mask_layout/stages.hpp"
 #include "mask_layout/tile_bits.cuh"
@@ -16,8 +17,8 @@ namespace {
 
 constexpr std::size_t kSharedBytes = 48 << 10;  // of slots, so that blocks share a multiprocessor
 constexpr int kMostThreads = 256;
-constexpr int kWarp = 32;
-constexpr unsigned kFullWarp = 0xFFFFFFFF;
+constexpr int kDrawThreads = 128;
+constexpr int kDrawTiles = 4;  // of a warp
 
 struct Target {
   std::int32_t* classes;
@@ -27,7 +28,7 @@ struct Target {
 };
 
 __device__ int lane() {
-  return static_cast<int>(threadIdx.x) % kWarp;
+  return lane_of_thread();
 }
 
 // Of both words of every lane of a warp.
@@ -113,6 +114,16 @@ __device__ void keep_bitmap(const Target& target, const Grid& grid, const std::u
   }
 }
 
+// A warp gives the tile the class that its bits say.
+__device__ void keep_tile(const Target& target, const Grid& grid, const std::uint64_t* bitmap,
+                          std::int32_t tile, Findings found) {
+  if (found.is_any_seen && found.is_any_hidden) {
+    keep_bitmap(target, grid, bitmap, tile);
+  } else if (lane() == 0) {
+    target.classes[tile] = found.is_any_seen ? mask::kAllSeen : mask::kNoneSeen;
+  }
+}
+
 // Tile i belongs to block i % gridDim.x, so that neighbours do not wait for one another.
 __global__ void __launch_bounds__(kMostThreads)
     evaluate(const __grid_constant__ MaskView mask, Grid grid, Target target) {
@@ -148,18 +159,16 @@ __global__ void __launch_bounds__(kMostThreads)
       if (warp != number % warps) {
         continue;
       }
-      if (found.is_any_seen && found.is_any_hidden) {
-        keep_bitmap(target, grid, bitmap, tile);
-      } else if (lane() == 0) {
-        target.classes[tile] = found.is_any_seen ? mask::kAllSeen : mask::kNoneSeen;
-      }
+      keep_tile(target, grid, bitmap, tile, found);
     }
   }
 }
 
-// A warp evaluates the tile, two rows a lane.
-__device__ Findings evaluate_rows_of(const Program& program, const Grid& grid, std::int32_t tile,
-                                     std::uint64_t* bitmap, const Slots& slots) {
+// A warp finds out the rows of the tile, two a lane, with the bits that a function has for each,
+// and keeps what they are.
+template <typename Function>
+__device__ void keep_rows(const Target& target, const Grid& grid, std::int32_t tile,
+                          std::uint64_t* bitmap, Function bits_of) {
   const TilePlace place(grid, tile);
   std::uint64_t seen = 0;
   std::uint64_t hidden = 0;
@@ -168,8 +177,7 @@ __device__ Findings evaluate_rows_of(const Program& program, const Grid& grid, s
     const Point point = point_of(place, row, 0);
     std::uint64_t bits = 0;
     if (point.query < grid.q_len) {
-      prepare_row(program, grid, point, slots);
-      bits = row_bits(program, grid, point, slots);
+      bits = bits_of(point);
       hidden |= first_bits(grid.kv_len - point.key) & ~bits;
     }
     seen |= bits;
@@ -180,8 +188,10 @@ __device__ Findings evaluate_rows_of(const Program& program, const Grid& grid, s
     }
   }
   __syncwarp();
-  return {.is_any_seen = __ballot_sync(kFullWarp, seen != 0) != 0,
-          .is_any_hidden = __ballot_sync(kFullWarp, hidden != 0) != 0};
+  keep_tile(target, grid, bitmap, tile,
+            {.is_any_seen = __any_sync(kFullWarp, seen != 0) != 0,
+             .is_any_hidden = __any_sync(kFullWarp, hidden != 0) != 0});
+  __syncwarp();
 }
 
 // For masks that go by rows. Tile i belongs to warp i % warps.
@@ -207,14 +217,53 @@ __global__ void __launch_bounds__(kMostThreads)
     for (; open != 0; open &= open - 1) {
       const auto tile =
           static_cast<std::int32_t>(begin + warps * (__ffs(static_cast<int>(open)) - 1));
-      const Findings found = evaluate_rows_of(program, grid, tile, bitmap, slots);
-      if (found.is_any_seen && found.is_any_hidden) {
-        keep_bitmap(target, grid, bitmap, tile);
-      } else if (lane() == 0) {
-        target.classes[tile] = found.is_any_seen ? mask::kAllSeen : mask::kNoneSeen;
-      }
-      __syncwarp();
+      keep_rows(target, grid, tile, bitmap, [&](const Point& point) {
+        prepare_row(program, grid, point, slots);
+        return row_bits(program, grid, point, slots);
+      });
     }
+  }
+}
+
+// Of tiles that see what is drawn: a warp has neighbours, whose rows draw with the same numbers.
+__global__ void __launch_bounds__(kDrawThreads)
+    draw(const __grid_constant__ MaskView mask, Grid grid, Target target) {
+  extern __shared__ std::int64_t slot_memory[];
+  __shared__ ProgramStore store;
+  __shared__ std::uint64_t bitmaps[kDrawThreads / kWarp][mask::kTileWords];
+  const Program program = stored(mask, store);
+  await_previous();
+  __syncthreads();
+  const auto warp = static_cast<int>(threadIdx.x) / kWarp;
+  const auto cols = static_cast<std::int32_t>(grid.tile_cols);
+  const std::int32_t stretches = (cols + kDrawTiles - 1) / kDrawTiles;
+  const auto number = static_cast<std::int32_t>(first_warp());
+  const std::int32_t tile_row = number / stretches;
+  const std::int32_t col = number % stretches * kDrawTiles;
+  const std::int32_t first = tile_row * cols + col;
+  const bool exists = tile_row < grid.row_count() && lane() < std::min(int{kDrawTiles}, cols - col);
+  unsigned drawn = __ballot_sync(kFullWarp, exists && target.classes[first + lane()] == kDrawn);
+  if (drawn == 0) {
+    return;
+  }
+  const Slots slots = {slot_memory + warp * slot_words(mask, kWarp), lane(), kWarp};
+  const Part& part = program.parts[mask.drawn_part];
+#pragma unroll 1
+  for (int row = lane(); row < kTile && part.first_step != part.first_key_step; row += kWarp) {
+    const Point point = point_of(TilePlace(grid, first), row, 0);
+    Interpreter<1>(program, grid, point, slots).run(part.first_step, part.first_key_step);
+  }
+  const Step step = load_step(program.steps + part.first_key_step);
+  const int seed = step.operands[step.operands[0] == kKeyOperand ? 1 : 0];
+  for (; drawn != 0; drawn &= drawn - 1) {
+    const std::int32_t tile = first + __ffs(static_cast<int>(drawn)) - 1;
+    keep_rows(target, grid, tile, bitmaps[warp], [&](const Point& point) {
+      const Word number_of_row = seed < kPrevious
+                                     ? *slots.of_row(mask, seed, point.query)
+                                     : scalar_at(static_cast<Scalar>(seed - kScalar), grid, point);
+      return first_bits(grid.kv_len - point.key) &
+             kept_keys({number_of_row, 0}, {point.key, 1}, static_cast<std::uint32_t>(step.word));
+    });
   }
 }
 
@@ -255,6 +304,19 @@ void evaluate_tiles(const MaskView& mask, const Layout& layout, const TileClasse
   const Target target = {
       .classes = classes.codes, .strips = classes.strips, .counts = layout.counts, .pool = pool};
   const std::int64_t tiles = layout.grid.tile_count();
+  if (mask.drawn_part >= 0) {
+    constexpr std::int64_t kWarps = kDrawThreads / kWarp;
+    const std::int64_t stretches = (layout.grid.tile_cols + kDrawTiles - 1) / kDrawTiles;
+    const std::int64_t blocks = (layout.grid.row_count() * stretches + kWarps - 1) / kWarps;
+    cuda::allow_all_shared_memory(reinterpret_cast<const void*>(draw));
+    launches.add(
+        draw,
+        behind({.grid = static_cast<unsigned>(blocks),
+                .block = kDrawThreads,
+                .dynamic_shared_bytes =
+                    sizeof(Word) * static_cast<std::size_t>(kWarps * slot_words(mask, kWarp))}),
+        mask, layout.grid, target);
+  }
   const int unit = mask.goes_by_rows ? kWarp : kMostThreads;  // threads with slots in common
   const auto bytes_of = [&](int threads) {
     return sizeof(Word) * static_cast<std::size_t>(slot_words(mask, std::min(unit, threads)) *

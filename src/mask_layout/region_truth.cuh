@@ -171,36 +171,44 @@ __device__ inline Truth leaf_truth(const Program& program, const Grid& grid, con
                                            : data_truth(part, region);
 }
 
+// What is said of a region where nothing that is drawn is kept, in the lower two bits, and where
+// all of it is, in the upper two.
+inline constexpr unsigned kAnyNever = kNever * 5;
+inline constexpr unsigned kAnyAlways = kAlways * 5;
+inline constexpr unsigned kAsDrawn = kNever | kAlways << 2;
+
 __device__ inline unsigned both(unsigned a, unsigned b) {
-  return ((a | b) & kNever) | (a & b & kAlways);
+  return ((a | b) & kAnyNever) | (a & b & kAnyAlways);
 }
 
-__device__ inline Truth region_truth(const Program& program, const Grid& grid, const Region& region,
-                                     const RegionSlots& slots) {
-  unsigned stack = 0;  // two bits a part, the last in the lowest
+__device__ inline unsigned region_truth(const Program& program, const Grid& grid,
+                                        const Region& region, const RegionSlots& slots) {
+  std::uint64_t stack = 0;  // four bits a part, the last in the lowest
   const int parts = program.mask.part_count;
 #pragma unroll 1
   for (int i = 0; i < program.mask.evaluated_count(); ++i) {
     const Part& part = i < parts ? program.parts[i] : program.input(i);
-    const unsigned a = stack & 3;
-    const unsigned b = stack >> 2 & 3;
+    const auto a = static_cast<unsigned>(stack & 15);
+    const auto b = static_cast<unsigned>(stack >> 4 & 15);
     switch (part.kind) {
       case PartKind::And:
-        stack = (stack >> 4 << 2) | both(a, b);
+        stack = (stack >> 8 << 4) | both(a, b);
         break;
       case PartKind::Or:
-        stack = (stack >> 4 << 2) | (a & b & 1) | ((a | b) & 2);
+        stack = (stack >> 8 << 4) | (a & b & kAnyNever) | ((a | b) & kAnyAlways);
         break;
       case PartKind::Not:
-        stack = (stack >> 2 << 2) | (a >> 1) | (a << 1 & 2);
+        stack = (stack >> 4 << 4) | (a >> 1 & kAnyNever) | (a << 1 & kAnyAlways);
         break;
       default: {
-        const Truth truth = leaf_truth(program, grid, part, region, slots);
-        stack = i < parts ? stack << 2 | truth : both(a, truth);
+        const Truth known = leaf_truth(program, grid, part, region, slots);
+        const unsigned truth =
+            i == program.mask.drawn_part && known == kUnknown ? kAsDrawn : known * 5U;
+        stack = i < parts ? stack << 4 | truth : both(a, truth);
       }
     }
   }
-  return static_cast<Truth>(stack & 3);
+  return static_cast<unsigned>(stack & 15);
 }
 
 }  // namespace stof::mask_layout

@@ -212,8 +212,9 @@ __device__ inline std::uint64_t kept_of_aligned(std::uint64_t start, std::uint32
   std::uint64_t hidden = 0;
 #pragma unroll 1
   for (int begin = 64 - kKeys; begin >= 0; begin -= kKeys) {
-    const std::uint32_t lower = (begin < kStart ? beginning : ending) ^ begin;
-    const std::uint32_t upper = (begin + kKeys <= kStart ? beginning : ending) ^ begin;
+    std::uint32_t lower = (begin < kStart ? beginning : ending) ^ begin;
+    std::uint32_t upper = (begin + kKeys <= kStart ? beginning : ending) ^ begin;
+    asm("" : "+r"(lower), "+r"(upper));  // else `begin` is added to each key before it goes in
     std::uint32_t own = 0;
 #pragma unroll
     for (int i = kKeys - 1; i >= 0; --i) {

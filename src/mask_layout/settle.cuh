@@ -42,14 +42,12 @@ __device__ inline void check_inputs(const MaskView& mask, const Grid& grid, std:
   }
 }
 
-// mask::kAllSeen, kNoneSeen or kOpen.
-__device__ inline std::int32_t class_of(Truth truth) {
-  return truth == kAlways ? mask::kAllSeen : truth == kNever ? mask::kNoneSeen : kOpen;
-}
-
-__device__ inline std::int32_t settled_class(const Program& program, const Grid& grid,
-                                             const TilePlace& place, const RegionSlots& slots) {
-  return class_of(region_truth(program, grid, region_of(grid, place), slots));
+// mask::kAllSeen, kNoneSeen, kDrawn or kOpen.
+__device__ inline std::int32_t class_of(unsigned truth) {
+  return truth == kAnyAlways  ? mask::kAllSeen
+         : truth == kAnyNever ? mask::kNoneSeen
+         : truth == kAsDrawn  ? kDrawn
+                              : kOpen;
 }
 
 }  // namespace stof::mask_layout

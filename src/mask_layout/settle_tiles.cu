@@ -30,8 +30,9 @@ __global__ void __launch_bounds__(kThreads)
     check_inputs(mask, grid, &counts->status);
   }
   if (first < grid.tile_count()) {
-    classes[first] = settled_class(program, grid, TilePlace(grid, static_cast<std::int32_t>(first)),
-                                   {ranges, static_cast<int>(threadIdx.x), kThreads});
+    const Region region = region_of(grid, TilePlace(grid, static_cast<std::int32_t>(first)));
+    classes[first] = class_of(
+        region_truth(program, grid, region, {ranges, static_cast<int>(threadIdx.x), kThreads}));
   }
 }
 
@@ -43,7 +44,7 @@ __global__ void __launch_bounds__(kThreads)
   for (std::int64_t tile = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
        tile < grid.tile_count(); tile += static_cast<std::int64_t>(gridDim.x) * kThreads) {
     full += classes[tile] == mask::kAllSeen;
-    open += classes[tile] == kOpen;
+    open += classes[tile] <= kOpen;
   }
   atomicAdd(&counts->full_tiles, full);
   atomicAdd(&counts->open_tiles, open);

@@ -10,8 +10,10 @@
 // and does nothing else. What one writes the next ones read.
 namespace stof::mask_layout {
 
-// The class of a tile that intervals do not settle.
+// The classes of tiles that intervals do not settle: those that see what MaskView::drawn_part
+// keeps, and others.
 inline constexpr std::int32_t kOpen = -3;
+inline constexpr std::int32_t kDrawn = -4;
 
 // What is known of every tile.
 struct TileClasses {

@@ -184,6 +184,22 @@ CaptureView Uploader::capture(const Capture& capture) {
   return view;
 }
 
+// The only part that is one step for the keys of a row, a draw by the key.
+std::int32_t Uploader::drawn_part() const {
+  const auto is_draw = [&](const Part& part) {
+    const bool is_one_step = part.end_step == part.first_key_step + 1;
+    if (part.kind != PartKind::Expression || !is_one_step) {
+      return false;
+    }
+    const Step& step = steps_[static_cast<std::size_t>(part.first_key_step)];
+    const bool by_key = (step.operands[0] == kKeyOperand) != (step.operands[1] == kKeyOperand);
+    return step.op == static_cast<std::uint8_t>(expr::Op::Keep) && by_key;
+  };
+  const auto found = std::ranges::find_if(parts_, is_draw);
+  const bool is_only = std::ranges::count_if(parts_, is_draw) == 1;
+  return is_only ? static_cast<std::int32_t>(found - parts_.begin()) : -1;
+}
+
 MaskView Uploader::finish() {
   MaskView view = {.parts = copy(std::span<const Part>(parts_)),
                    .steps = copy(std::span<const Step>(steps_)),
@@ -192,6 +208,7 @@ MaskView Uploader::finish() {
                    .step_count = static_cast<std::int32_t>(steps_.size()),
                    .slots = slots_,
                    .row_slots = row_slots_,
+                   .drawn_part = drawn_part(),
                    .goes_by_rows = goes_by_rows_};
   std::ranges::copy(capture_views_, view.captures);
   // A copy from pageable memory may still be under way when the call returns, and other streams do

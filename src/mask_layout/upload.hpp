@@ -39,6 +39,7 @@ class Uploader {
   Part expression(const Expr& predicate);
   TableView table(const Table& table);
   CaptureView capture(const Capture& capture);
+  std::int32_t drawn_part() const;
 
   const CaptureTensors& captures_;
   std::vector<Part> parts_;

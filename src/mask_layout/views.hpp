@@ -43,6 +43,8 @@ inline constexpr int kPrevious = 64;      // the result of the step before
 inline constexpr int kWord = 65;          // Step::word
 inline constexpr int kScalar = 66;        // and those behind it: a Scalar
 
+inline constexpr int kKeyOperand = kScalar + static_cast<int>(Scalar::Key);
+
 // An expr::Instruction that takes constants and scalars as operands. What varies differs along the
 // keys of a row. Op::Keep stands for mix(a ^ b) >>> kKeepShift < word, which masks that draw spend
 // most of their time in; word is from 0 to 2^24.
@@ -124,6 +126,8 @@ struct MaskView {
   std::int32_t slots = 0;      // most of any expression
   std::int32_t row_slots = 0;  // of all expressions
   std::int32_t input_count = 0;
+  // The only part that draws, and does nothing else with the keys of a row; -1 where there is none.
+  std::int32_t drawn_part = -1;
   bool goes_by_rows = true;  // all expressions, see LoweredProgram
   bool is_staged = false;    // blocks read what their tiles need of inputs before they evaluate one
   Part inputs[kMaxInputs + 1] = {};

@@ -88,6 +88,20 @@ TEST_CASE("draws and curves by rows, at lengths where they may carry and wrap") 
   }
 }
 
+TEST_CASE("tiles that see what is drawn, or all but that, beside tiles that do not") {
+  const Extent extent = {.batch = 2, .heads = 1, .q_len = 330, .kv_len = 700};
+  const Mask drawn = random_tokens(0.02, 3);
+  const Mask few = random_tokens(0.0001, 3);
+  const Mask diagonal(query_position() == key_position());
+  const Expr by_batch = keep(batch_index(), query_position() % 5, key_position(), 0.4);
+  for (const Mask& mask :
+       {drawn || diagonal, drawn && causal(), !drawn && causal(), !(drawn && causal()),
+        few || diagonal, Mask(by_batch) && causal(), (drawn && causal()) || random_tokens(0.01, 9),
+        drawn && Mask(query_position() * key_position() % 7 < 5)}) {
+    test::check_build(mask, extent);
+  }
+}
+
 TEST_CASE("rows of a wide decode are one tile row") {
   test::check_build(strided(5) || sliding_window(3000, 0),
                     {.batch = 2, .heads = 1, .q_len = 1, .kv_len = 40000});
