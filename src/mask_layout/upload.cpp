@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "base/check.hpp"
 #include "cuda/check.hpp"
+#include "expr/node.hpp"
 #include "expr/table.hpp"
 #include "mask_layout/lower_program.hpp"
 #include "stof/error.hpp"
@@ -26,6 +28,29 @@ int stack_needed(const Mask& mask) {
   const int last = stack_needed(combination->operands.back());
   const bool is_one = combination->operands.size() == 1;
   return is_one || first != last ? std::max(first, last) : first + 1;
+}
+
+constexpr int kDrawDepth = 3;  // of operations that are parts, so that a draw is one
+
+// Nothing where the operation is no part of its own.
+std::optional<PartKind> kind_of(expr::Op op) {
+  switch (op) {
+    case expr::Op::And:
+      return PartKind::And;
+    case expr::Op::Or:
+      return PartKind::Or;
+    case expr::Op::Not:
+      return PartKind::Not;
+    default:
+      return std::nullopt;
+  }
+}
+
+bool draws(const Expr& predicate, int depth) {
+  const expr::Node& node = predicate.node();
+  const auto operand_draws = [&](const Expr& operand) { return draws(operand, depth - 1); };
+  return node.op == expr::Op::Keep || (depth > 0 && kind_of(node.op).has_value() &&
+                                       std::ranges::any_of(node.operands, operand_draws));
 }
 
 PartKind kind_of(mask::Operation operation) {
@@ -77,6 +102,11 @@ const T* Uploader::copy(std::span<const T> values) {
 void Uploader::add(const Mask& mask) {
   STOF_CHECK(stack_needed(mask) < kMaxStack) << "a stack of " << stack_needed(mask);
   const auto* combination = std::get_if<mask::Combination>(&mask.node().form);
+  const auto* predicate = std::get_if<Expr>(&mask.node().form);
+  if (parts_.empty() && predicate != nullptr) {
+    add(*predicate, kDrawDepth);
+    return;
+  }
   if (combination == nullptr) {
     const auto found = leaves_.find(&mask.node());
     const Part part = found != leaves_.end() ? found->second : leaf(mask.node());
@@ -90,6 +120,18 @@ void Uploader::add(const Mask& mask) {
     add(operand);
   }
   parts_.push_back({.kind = kind_of(combination->operation)});
+}
+
+void Uploader::add(const Expr& predicate, int depth) {
+  const std::optional<PartKind> kind = kind_of(predicate.node().op);
+  if (depth == 0 || !kind.has_value() || !draws(predicate, depth)) {
+    parts_.push_back(expression(predicate));
+    return;
+  }
+  for (const Expr& operand : predicate.node().operands) {
+    add(operand, depth - 1);
+  }
+  parts_.push_back({.kind = *kind});
 }
 
 Part Uploader::leaf(const mask::Node& node) {

@@ -35,6 +35,8 @@ class Uploader {
  private:
   template <typename T>
   const T* copy(std::span<const T> values);
+  // Operations on truth values are parts of their own around what draws.
+  void add(const Expr& predicate, int depth);
   Part leaf(const mask::Node& node);
   Part expression(const Expr& predicate);
   TableView table(const Table& table);

@@ -100,6 +100,13 @@ TEST_CASE("tiles that see what is drawn, or all but that, beside tiles that do n
         drawn && Mask(query_position() * key_position() % 7 < 5)}) {
     test::check_build(mask, extent);
   }
+  const auto drawn_part = [&](const Mask& mask) {
+    return mask_layout::DeviceMask(mask, extent).view().drawn_part;
+  };
+  CHECK(drawn_part(drawn || diagonal) == 0);
+  CHECK(drawn_part(causal() && !(few || diagonal)) == 1);
+  CHECK(drawn_part(drawn || few) == -1);
+  CHECK(drawn_part(diagonal) == -1);
 }
 
 TEST_CASE("rows of a wide decode are one tile row") {
