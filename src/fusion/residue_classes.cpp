@@ -3,18 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <numeric>
 #include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "expr/node.hpp"
 #include "expr/transform.hpp"
-#include "fusion/placement.hpp"
+#include "fusion/attention_rewriter.hpp"
 #include "graph/op_info.hpp"
 #include "mask/layout.hpp"
 #include "mask/node.hpp"
@@ -24,9 +21,6 @@ namespace stof::fusion {
 namespace {
 
 using graph::Operator;
-using graph::OpKind;
-
-constexpr std::size_t kOperands = 3;  // q, k and v
 
 bool is_difference(const Expr& expr) {
   const Expr q = query_position();
@@ -69,17 +63,9 @@ Mask mask_of_class(const Expr& predicate, std::int64_t n) {
                                                  {"kv_len", key_length() * n}}));
 }
 
-const Expr& predicate_of(const Operator& attention) {
-  return std::get<Expr>(graph::find_attribute<Mask>(attention, "mask")->node().form);
-}
-
 // What an attention may be cut into; 1: nothing.
 std::int64_t class_count(const graph::Ir& ir, const Operator& op) {
-  const auto* mask = graph::find_attribute<Mask>(op, "mask");
-  if (op.kind != OpKind::Attention || mask == nullptr || !mask->is_expression() ||
-      mask->has_captures() || mask->uses_batch() || mask->uses_head() ||
-      op.inputs.size() != kOperands || op.outputs.size() != 1 ||
-      graph::find_attribute<Expr>(op, "score") != nullptr) {
+  if (!is_plain(op)) {
     return 1;
   }
   const std::int64_t n = distance_step(predicate_of(op));
@@ -122,110 +108,35 @@ bool pays(const graph::Ir& ir, const Operator& op, std::int64_t n, MaskArraysByM
   return active_tiles(after->features()) <= most * active_tiles(before->features());
 }
 
-// Rewrites one operator of a graph, whose others it takes over as they are.
-class Rewriter {
- public:
-  Rewriter(const graph::Ir& ir, std::size_t place, std::int64_t n)
-      : ir_(ir), place_(place), n_(n) {}
-
-  graph::Ir run() {
-    const std::vector<Operator> operators = std::exchange(ir_.operators, {});
-    for (std::size_t i = 0; i < operators.size(); ++i) {
-      if (i == place_) {
-        add_attention(operators[i]);
-      } else {
-        add(operators[i]);
-      }
-    }
-    return std::move(ir_);
+// [batch, heads, length, width] as [batch * heads, length / n, n, width], whose second and third
+// axis change places then.
+void add_attention_of_classes(AttentionRewriter& graph, Operator op, std::int64_t n) {
+  const auto extents = [&](int value) {
+    const Shape& shape = graph.shape(value);
+    return std::array{shape[0].value() * shape[1].value(), shape[2].value() / n, shape[3].value()};
+  };
+  const auto add_split = [&](int value) {
+    const auto [joined, length, width] = extents(value);
+    return graph.add_value(value, {joined, length, n, width});
+  };
+  const auto add_classes = [&](int value) {
+    const auto [joined, length, width] = extents(value);
+    return graph.add_value(value, {joined, n, length, width});
+  };
+  for (int& input : op.inputs) {
+    const int split = add_split(input);
+    graph.add_reshape(input, split);
+    input = add_classes(input);
+    graph.add_transpose(split, input);
   }
-
- private:
-  void add(Operator op) {
-    for (const int output : op.outputs) {
-      graph::Value value = graph::value_at(ir_, output);
-      value.producer = static_cast<int>(ir_.operators.size());
-      ir_.values[graph::at(output)] = std::make_shared<const graph::Value>(std::move(value));
-    }
-    ir_.operators.push_back(std::move(op));
-  }
-
-  int add_value(int like, const std::array<std::int64_t, 4>& extents) {
-    const graph::Value& other = graph::value_at(ir_, like);
-    const auto id = static_cast<int>(ir_.values.size());
-    graph::Value value{.name = fmt::format("{}.class{}", other.name, id),
-                       .shape = Shape::of(extents),
-                       .dtype = other.dtype};
-    ir_.ids.emplace(value.name, id);
-    ir_.values.push_back(std::make_shared<const graph::Value>(std::move(value)));
-    return id;
-  }
-
-  void add_reshape(int from, int to) {
-    add({.kind = OpKind::Reshape,
-         .inputs = {from},
-         .outputs = {to},
-         .attributes = {{"shape", graph::value_at(ir_, to).shape}}});
-  }
-  void add_transpose(int from, int to) {
-    add({.kind = OpKind::Transpose,
-         .inputs = {from},
-         .outputs = {to},
-         .attributes = {{"permutation", std::vector<std::int64_t>{0, 2, 1, 3}}}});
-  }
-
-  // [batch, heads, length, width] as [batch * heads, length / n, n, width], or with the second and
-  // third axis exchanged.
-  int add_split(int value) {
-    const auto [joined, length, width] = extents_of(value);
-    return add_value(value, {joined, length, n_, width});
-  }
-  int add_classes(int value) {
-    const auto [joined, length, width] = extents_of(value);
-    return add_value(value, {joined, n_, length, width});
-  }
-  std::array<std::int64_t, 3> extents_of(int value) const {
-    const Shape& shape = graph::value_at(ir_, value).shape;
-    return {shape[0].value() * shape[1].value(), shape[2].value() / n_, shape[3].value()};
-  }
-
-  void add_attention(Operator op) {
-    for (int& input : op.inputs) {
-      const int split = add_split(input);
-      add_reshape(input, split);
-      input = add_classes(input);
-      add_transpose(split, input);
-    }
-    const int output = op.outputs[0];
-    const int classes = add_classes(output);
-    const int split = add_split(output);
-    op.outputs[0] = classes;
-    op.attributes["mask"] = mask_of_class(predicate_of(op), n_);
-    add(std::move(op));
-    add_transpose(classes, split);
-    add_reshape(split, output);
-  }
-
-  graph::Ir ir_;
-  std::size_t place_;
-  std::int64_t n_;
-};
-
-// Whether what lies in memory as strides say, and outputs that lie packed, still do.
-bool needs_no_copy(const graph::Ir& before, const graph::Ir& after) {
-  const Placement old_places(before);
-  const Placement new_places(after);
-  for (std::size_t id = 0; id < after.values.size(); ++id) {
-    const auto value = static_cast<int>(id);
-    const bool had_view = id >= before.values.size() || old_places.view(value).has_value();
-    if (had_view && !new_places.view(value)) {
-      return false;
-    }
-  }
-  return std::ranges::all_of(before.outputs, [&](const graph::Output& output) {
-    const auto old_view = old_places.view(output.value);
-    return !old_view || !old_view->is_packed() || new_places.view(output.value)->is_packed();
-  });
+  const int output = op.outputs[0];
+  const int classes = add_classes(output);
+  const int split = add_split(output);
+  op.outputs[0] = classes;
+  op.attributes["mask"] = mask_of_class(predicate_of(op), n);
+  graph.add(std::move(op));
+  graph.add_transpose(classes, split);
+  graph.add_reshape(split, output);
 }
 
 }  // namespace
@@ -236,10 +147,13 @@ graph::Ir with_residue_classes(graph::Ir ir, MaskArraysByMask& masks) {
     if (n == 1 || !pays(ir, ir.operators[i], n, masks)) {
       continue;
     }
-    graph::Ir rewritten = Rewriter(ir, i, n).run();
+    graph::Ir rewritten =
+        AttentionRewriter(ir, i).run([&](AttentionRewriter& graph, const Operator& op) {
+          add_attention_of_classes(graph, op, n);
+        });
     if (needs_no_copy(ir, rewritten)) {
       ir = std::move(rewritten);
-      i += 2 * kOperands;  // the attention stands behind the views of its operands now
+      i += 2 * 3;  // the attention stands behind the views of its operands now
     }
   }
   return ir;

@@ -431,6 +431,30 @@ TEST_CASE("keys scattered over many rows, gathered from stages") {
   CHECK(faults_of(cases) == "");
 }
 
+TEST_CASE("few queries of heads that share a key head") {
+  std::vector<AttentionCase> cases;
+  for (const std::int64_t q_len : {1, 2, 7, 16}) {
+    for (const std::int64_t group : {1, 4, 8}) {
+      const Expr position = query_position() + key_length() - query_length();
+      const auto add = [&](const char* name, const Mask& mask, std::int64_t kv_len,
+                           std::int64_t head_dim, DType dtype) {
+        cases.push_back({name, mask, dtype, 3, 2 * group, 2, q_len, kv_len, head_dim, head_dim});
+        cases.back().has_lse = false;
+      };
+      for (const DType dtype : {DType::Float16, DType::BFloat16}) {
+        add("all", Mask(), 2000, 128, dtype);
+        add("all", Mask(), 1, 64, dtype);
+        add("causal", key_position() <= position, 333, 64, dtype);
+        add("window", key_position() <= position && position - key_position() < 100, 1025, 96,
+            dtype);
+        add("scattered", (key_position() * 37 + query_position() * 5) % 41 == 0, 4096, 80, dtype);
+        add("none", query_position() == 0 && key_position() == 70, 300, 128, dtype);
+      }
+    }
+  }
+  CHECK(faults_of(cases) == "");
+}
+
 TEST_CASE("random draws of mask, shape and head dim") {
   std::mt19937 generator(20);
   const auto draw = [&](std::int64_t low, std::int64_t high) {

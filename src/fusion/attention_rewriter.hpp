@@ -1,0 +1,46 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+#include "graph/ir.hpp"
+#include "stof/expr.hpp"
+#include "stof/tensor.hpp"
+
+namespace stof::fusion {
+
+// Whether an operator is an attention of q, k and v alone: with no mask or one that is an expression
+// of positions and known when the graph is built, no score modifier and one output.
+bool is_plain(const graph::Operator& op);
+// What a query of such an attention sees; true where it has no mask.
+Expr predicate_of(const graph::Operator& attention);
+
+// Makes a graph in which an attention works on views of its operands; the other operators stay.
+class AttentionRewriter {
+ public:
+  // The attention stands at `place`.
+  AttentionRewriter(const graph::Ir& ir, std::size_t place) : ir_(ir), place_(place) {}
+
+  // `add_attention` adds what takes its place. Once.
+  graph::Ir run(
+      const std::function<void(AttentionRewriter&, const graph::Operator&)>& add_attention);
+
+  const Shape& shape(int value) const;
+  void add(graph::Operator op);
+  // One that nothing makes yet, of the type of another; its id.
+  int add_value(int like, const std::array<std::int64_t, 4>& extents);
+  void add_reshape(int from, int to);
+  // Exchanges the second and the third axis.
+  void add_transpose(int from, int to);
+
+ private:
+  graph::Ir ir_;
+  std::size_t place_;
+};
+
+// Whether what lies in memory as strides say, and outputs that lie packed, still do.
+bool needs_no_copy(const graph::Ir& before, const graph::Ir& after);
+
+}  // namespace stof::fusion
