@@ -19,8 +19,7 @@ constexpr unsigned kClusterBlocks = 8;  // the most that every GPU with clusters
 constexpr int kBitmapThreads = 128;
 constexpr std::int64_t kMaxBlocks = 528;  // four for each multiprocessor of the largest GPUs
 constexpr std::int64_t kMaxBitmapBlocks = 4 * kMaxBlocks;
-constexpr std::int64_t kFewBitmaps = std::int64_t{1} << 14;
-constexpr std::int64_t kSmallGrid = std::int64_t{1} << 16;  // tiles, and rows of lists
+constexpr std::int64_t kSmallGrid = std::int64_t{1} << 15;  // tiles, and rows of lists
 
 // All blocks have come here, and see what the others have written.
 __device__ void synchronise_cluster() {
@@ -177,7 +176,7 @@ void list_tiles(const Layout& layout, const TileClasses& classes, const BitmapPo
   for (int size = 0; size < work.tile_sizes; ++size) {
     rows += work.query_tiles[size].count;
   }
-  if (std::max(rows, layout.grid.tile_count()) <= kSmallGrid && pool.capacity <= kFewBitmaps) {
+  if (std::max(rows, layout.grid.tile_count()) <= kSmallGrid) {
     const unsigned together = capability() >= 9 ? kClusterBlocks : 1;
     launches.add(list_in_cluster,
                  behind({.grid = together, .block = kClusterThreads, .cluster = together}), work);
