@@ -15,8 +15,6 @@ using nlohmann::json;
 
 namespace {
 
-constexpr std::size_t kMaxRecordBytes = 1 << 20;
-
 // A file is {"xxh3": "<32 digits>", "record": {…}}, with the digest of everything from kMiddle on.
 constexpr std::string_view kStart = R"({"xxh3": ")";
 constexpr std::string_view kMiddle = R"(", "record": )";

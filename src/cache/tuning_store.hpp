@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -12,6 +13,9 @@
 #include "cache/disk_layer.hpp"
 
 namespace stof::cache {
+
+// Of a record as JSON, with its file.
+inline constexpr std::size_t kMaxRecordBytes = 1 << 20;
 
 // What was measured of one configuration of one problem. Problem and config are what the record is
 // found by, so equal ones must be equal JSON; the rest may alter.

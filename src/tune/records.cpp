@@ -16,12 +16,25 @@ using nlohmann::json;
 
 namespace {
 
+constexpr int kMaxDepth = 100;  // of JSON; problems have a few levels
+
+// Records come from files too, whose problems may be any JSON.
+bool has_values(const json& problem) {
+  const auto is_size = [](const json& extent) { return extent.is_number(); };
+  const auto is_value = [&](const json& value) {
+    return value.is_object() && value.contains("shape") && value["shape"].is_array() &&
+           std::ranges::all_of(value["shape"], is_size);
+  };
+  return problem.is_object() && problem.contains("values") && problem["values"].is_array() &&
+         std::ranges::all_of(problem["values"], is_value);
+}
+
 // What problems have in common that may learn from each other.
 std::string bucket_of(const json& problem) {
   json bucket = problem;
-  if (bucket.is_object() && bucket.contains("values")) {
+  if (has_values(problem)) {
     for (json& value : bucket["values"]) {
-      const std::size_t rank = value.contains("shape") ? value["shape"].size() : 0;
+      const std::size_t rank = value["shape"].size();
       value.erase("strides");
       value.erase("alignment");
       value["shape"] = rank;
@@ -33,7 +46,7 @@ std::string bucket_of(const json& problem) {
 // Distance of problems of one bucket.
 double size_distance(const json& a, const json& b) {
   double sum = 0;
-  if (!a.is_object() || !a.contains("values")) {
+  if (!has_values(a) || !has_values(b)) {
     return sum;
   }
   for (std::size_t i = 0; i < a["values"].size(); ++i) {
@@ -49,12 +62,13 @@ double size_distance(const json& a, const json& b) {
 
 std::optional<double> time_of(const json& result) {
   const auto found = result.find("time_us");
-  return found != result.end() && found->is_number() ? std::optional(found->get<double>())
-                                                     : std::nullopt;
+  const double time_us = found != result.end() && found->is_number() ? found->get<double>() : 0;
+  return time_us > 0 ? std::optional(time_us) : std::nullopt;
 }
 
 std::string text_of(const json& object, const char* name) {
-  return object.is_object() ? object.value(name, std::string()) : std::string();
+  const auto found = object.is_object() ? object.find(name) : object.end();
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
 }  // namespace
@@ -207,7 +221,23 @@ std::vector<TuningRecord> from_jsonl(std::string_view text) {
     if (line.empty()) {
       continue;
     }
-    json record = json::parse(line, nullptr, false);
+    if (line.size() > cache::kMaxRecordBytes) {
+      throw GraphError(fmt::format("tuning records: line {} has {} bytes, the most is {}", number,
+                                   line.size(), cache::kMaxRecordBytes));
+    }
+    // Deeper ones are not taken: what writes JSON calls itself for each level.
+    bool is_too_deep = false;
+    json record = json::parse(
+        line,
+        [&](int depth, json::parse_event_t /*event*/, json& /*parsed*/) {
+          is_too_deep |= depth > kMaxDepth;
+          return !is_too_deep;
+        },
+        false);
+    if (is_too_deep) {
+      throw GraphError(
+          fmt::format("tuning records: line {} is deeper than {} levels", number, kMaxDepth));
+    }
     if (!record.is_object() || !record.contains("problem") || !record.contains("config") ||
         !record.contains("result") || !record["result"].is_object()) {
       throw GraphError(fmt::format(

@@ -143,6 +143,34 @@ TEST_CASE("a line that is no record is named") {
                          "tuning records: line 2 is no object with problem, config and result",
                          stof::GraphError);
   }
+  const auto line_with = [](const std::string& problem) {
+    return R"({"problem":)" + problem + R"(,"config":1,"result":{}})";
+  };
+  CHECK_THROWS_WITH_AS(
+      stof::tune::from_jsonl(line_with(std::string(200'000, '[') + std::string(200'000, ']'))),
+      "tuning records: line 1 is deeper than 100 levels", stof::GraphError);
+  CHECK_THROWS_WITH_AS(stof::tune::from_jsonl(line_with(std::string(1 << 20, ' ') + "1")),
+                       "tuning records: line 1 has 1048612 bytes, the most is 1048576",
+                       stof::GraphError);
+}
+
+TEST_CASE("records of others may say anything") {
+  TuningStore store = open_store();
+  const auto add = [&](const json& problem, const json& result) {
+    stof::tune::merge(store, {{.problem = problem, .config = to_json(tile(16)), .result = result}});
+  };
+  add({{"values", {1, 2}}}, {{"time_us", 1}});
+  json words = gemm(8, 8);
+  words["values"][0]["shape"] = {"a", "b"};
+  add(words, {{"time_us", 1}});
+  add(gemm(8, 8), {{"time_us", -1e300}});
+  add(gemm(16, 8), {{"time_us", 2}, {"when", 5}, {"kernel_key", 7}});
+  add(gemm(16, 8), {{"time_us", 3}, {"when", 6}});
+  Records records(store);
+  CHECK(!records.find(trial(gemm(8, 8), 16), ""));
+  const std::vector<Setting> settings = {tile(64), tile(32), tile(16)};
+  CHECK(records.order(gemm(8, 8).dump(), settings) ==
+        std::vector{tile(64), tile(16), tile(32)});  // by that of 16 rows
 }
 
 TEST_CASE("the fastest of each problem, without what failed and without whole plans") {

@@ -28,8 +28,8 @@ constexpr std::array kKernelFields = {"schema", "source",          "header name"
                                       "option", "name expression", "architecture", "compiler"};
 constexpr std::array kRenderingFields = {"schema",    "version",      "template", "variables",
                                          "templates", "architecture", "option",   "compiler"};
-constexpr std::array kPlanFields = {"schema",    "version", "graph",
-                                    "templates", "profile", "norm deferral"};
+constexpr std::array kPlanFields = {"schema",  "version",       "graph",    "templates",
+                                    "profile", "norm deferral", "operators"};
 constexpr std::array kVerdictFields = {"schema", "version",      "template",
                                        "files",  "architecture", "ladder"};
 

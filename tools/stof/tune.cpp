@@ -206,9 +206,10 @@ void add_tune(CLI::App& stof) {
                   "Seconds for each graph; 60 by default, 10 with --quick")
       ->check([](const std::string& text) -> std::string {
         double seconds = 0;
-        return CLI::detail::lexical_cast(text, seconds) && seconds > 0
+        constexpr double kMost = 1e6;
+        return CLI::detail::lexical_cast(text, seconds) && seconds > 0 && seconds <= kMost
                    ? ""
-                   : fmt::format("'{}' is no number above 0", text);
+                   : fmt::format("'{}' is no number above 0 and up to {}", text, kMost);
       });
   app->add_flag("--quick", options->is_quick, "Only how operators are fused");
   app->add_option("--import", options->import_path, "Take in records of another machine first")
