@@ -310,7 +310,22 @@ GpuCode GpuBackend::compile(const graph::Ir& given, bool may_tune, bool may_defe
   if (is_models_scheme) {
     decisions.scheme = rotated.scheme;  // what lowering would search for once more
   }
-  fusion::Lowered lowered = fusion::lower(ir, trusted_.library, profile_, build_layout, decisions);
+  fusion::Lowered lowered;
+  try {
+    lowered = fusion::lower(ir, trusted_.library, profile_, build_layout, decisions);
+  } catch (const GraphError& error) {
+    if (!tuned) {
+      throw;
+    }
+    // What is remembered may be a record of others, for a graph or templates that are not these.
+    report({.stage = "tune",
+            .name = ir.name,
+            .detail = fmt::format("what is remembered does not run: {}", error.what())});
+    tuned.reset();
+    decisions = {};
+    decisions.scheme = rotated.scheme;
+    lowered = fusion::lower(ir, trusted_.library, profile_, build_layout, decisions);
+  }
   const bool is_new_scheme = is_models_scheme && !rotated.scheme;
   if (!known || is_new_scheme) {  // where tuning chose the scheme, the entry has none at first
     Rewrites chosen = known.value_or(Rewrites{.joined = joined.kinds,
