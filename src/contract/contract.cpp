@@ -124,6 +124,9 @@ class ContractReader {
           names_.scalars.insert_or_assign("attr." + attribute.name, attribute.type);
         }
       }
+      if (step.op == "copy" && (step.inputs.size() != 1 || step.outputs.size() != 1)) {
+        item.fail("a copy has one input and one output");
+      }
       if (step.is_optional && (step.outputs.size() != 1 || step.inputs.empty())) {
         item.fail(
             "an optional operator has one output and at least one input, which stands for it");
@@ -443,6 +446,10 @@ class ContractReader {
       item.fail(kMask.size(),
                 fmt::format("a mask has no '{}', it has {}", name, fmt::join(kMaskArrays, ", ")));
     }
+    if (std::ranges::none_of(contract_.pattern,
+                             [](const PatternStep& step) { return step.op == "attention"; })) {
+      item.fail(fmt::format("{} is of the mask of an attention, and the pattern has none", text));
+    }
     return {.kind = ArgumentKind::Mask, .name = name};
   }
 
@@ -491,6 +498,14 @@ class ContractReader {
             value.fail(fmt::format("a dim is at least 1, found {}", value.integer()));
           }
           dims.emplace(dim, value.integer());
+        }
+        for (const Port& port : contract_.ports) {
+          for (const Extent& extent : port.shape) {
+            if (!extent.dim.empty() && !dims.contains(extent.dim)) {
+              item.fail(
+                  fmt::format("the dim '{}' of the port '{}' is missing", extent.dim, port.name));
+            }
+          }
         }
       }
     }

@@ -16,8 +16,9 @@ namespace stof::contract {
 namespace {
 
 constexpr std::int64_t kMaxExtent =
-    0x7fffffff;                              // of a grid; CUDA's own limits on y and z are 65535
-constexpr std::int64_t kMaxThreads = 1024;   // of a block
+    0x7fffffff;                             // of a grid; CUDA's own limits on y and z are 65535
+constexpr std::int64_t kMaxThreads = 1024;  // of a block
+constexpr std::int64_t kMaxWorkspaceBytes = std::int64_t{1} << 40;
 constexpr std::int64_t kMaxBoxExtent = 256;  // of a tensor map
 constexpr std::int64_t kBoxRowBytes = 128;
 
@@ -122,7 +123,8 @@ class LaunchEvaluator {
     geometry.cluster = extents("cluster", contract_.launch.cluster);
     geometry.shared_bytes =
         in_range("shared_bytes", contract_.resources.shared_bytes, 0, most_shared_bytes_);
-    geometry.workspace_bytes = in_range("workspace", contract_.workspace.bytes, 0, INT64_MAX);
+    geometry.workspace_bytes =
+        in_range("workspace", contract_.workspace.bytes, 0, kMaxWorkspaceBytes);
     const std::int64_t threads = geometry.block[0] * geometry.block[1] * geometry.block[2];
     if (threads > kMaxThreads) {
       throw GraphError(fmt::format(

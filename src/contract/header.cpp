@@ -256,7 +256,11 @@ std::string HeaderValue::string() const {
 }
 
 std::string HeaderValue::identifier() const {
+  constexpr std::size_t kMostLetters = 128;  // NVRTC crashes on names of 100,000
   std::string text = string();
+  if (text.size() > kMostLetters) {
+    fail(fmt::format("a name has at most {} letters, this one {}", kMostLetters, text.size()));
+  }
   const auto in_word = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
   if (text.empty() || std::isdigit(static_cast<unsigned char>(text[0])) != 0 ||
       !std::all_of(text.begin(), text.end(), in_word)) {

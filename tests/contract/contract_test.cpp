@@ -117,6 +117,7 @@ const std::vector<Fault> kFaults = {
     {"/contract", 2, "contract: schema 2 is not known, this version reads 1"},
     {"/name", "rms norm",
      "name: 'rms norm' is not a name: letters, digits and underscores, no digit first"},
+    {"/name", std::string(129, 'n'), "name: a name has at most 128 letters, this one 129"},
     {"/version", 0, "version: a version is at least 1, found 0"},
     {"/version", 1.5, "version: expected a 64-bit integer, found 1.5"},
     {"/summary", 7, "summary: expected a string, found number"},
@@ -179,9 +180,12 @@ const std::vector<Fault> kFaults = {
     {"/launch/arguments/0",
      {{"tensor_map", "x"}, {"box", {64}}},
      "launch.arguments.0.box: the port 'x' has 2 axes, the box 1"},
+    {"/launch/arguments/0", "mask.order",
+     "launch.arguments.0: mask.order is of the mask of an attention, and the pattern has none"},
     {"/hooks/epilogue", "x", "hooks.epilogue: no step writes 'x'"},
     {"/tests/0", {{"rows", 1}}, "tests.0.rows: no port has a dim 'rows'"},
     {"/tests/0", {{"tokens", 0}}, "tests.0.tokens: a dim is at least 1, found 0"},
+    {"/tests/0", {{"tokens", 8}}, "tests.0: the dim 'hidden' of the port 'gain' is missing"},
 };
 
 }  // namespace

@@ -295,7 +295,7 @@ TEST_CASE("ports have the names that their author likes, and patterns may begin 
   "ports": {{ {} }}, "pattern": [ {} ], "dtypes": {{"T": ["float16"]}}, "accumulate": "float32",
   "resources": {{ "threads": "256", "shared_bytes": "0", "registers": "32" }},
   "launch": {{ "grid": ["1"], "block": ["256"], "arguments": [ {} ] }},
-  "deterministic": true, "tests": [{{}}] }}
+  "deterministic": true }}
 #}})contract",
                                            ports, pattern, arguments);
     return fusion::lower(graph::normalise_but_attention(graph.ir()), fusion::read_templates(texts),
