@@ -142,6 +142,7 @@ void add_attention_of_classes(AttentionRewriter& graph, Operator op, std::int64_
 }  // namespace
 
 graph::Ir with_residue_classes(graph::Ir ir, MaskArraysByMask& masks) {
+  constexpr std::size_t kViews = 6;  // a reshape and a transpose of q, k and v each
   for (std::size_t i = 0; i < ir.operators.size(); ++i) {
     const std::int64_t n = class_count(ir, ir.operators[i]);
     if (n == 1 || !pays(ir, ir.operators[i], n, masks)) {
@@ -153,7 +154,7 @@ graph::Ir with_residue_classes(graph::Ir ir, MaskArraysByMask& masks) {
         });
     if (needs_no_copy(ir, rewritten)) {
       ir = std::move(rewritten);
-      i += 2 * 3;  // the attention stands behind the views of its operands now
+      i += kViews;  // the attention stands behind the views of its operands now
     }
   }
   return ir;
