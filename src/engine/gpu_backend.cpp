@@ -305,14 +305,16 @@ GpuCode GpuBackend::compile(const graph::Ir& given, bool may_tune, bool may_defe
   const graph::Ir& ir = rotated.ir;
   std::optional<Tuned> tuned = tune(ir, may_tune);
   const auto start = std::chrono::steady_clock::now();
-  fusion::Decisions decisions = tuned ? tuned->decisions() : fusion::Decisions();
-  const bool is_models_scheme = !decisions.scheme;
-  if (is_models_scheme) {
-    decisions.scheme = rotated.scheme;  // what lowering would search for once more
-  }
+  const auto lower = [&] {
+    fusion::Decisions decisions = tuned ? tuned->decisions() : fusion::Decisions();
+    if (!decisions.scheme) {
+      decisions.scheme = rotated.scheme;  // what lowering would search for once more
+    }
+    return fusion::lower(ir, trusted_.library, profile_, build_layout, decisions);
+  };
   fusion::Lowered lowered;
   try {
-    lowered = fusion::lower(ir, trusted_.library, profile_, build_layout, decisions);
+    lowered = lower();
   } catch (const GraphError& error) {
     if (!tuned) {
       throw;
@@ -322,10 +324,9 @@ GpuCode GpuBackend::compile(const graph::Ir& given, bool may_tune, bool may_defe
             .name = ir.name,
             .detail = fmt::format("what is remembered does not run: {}", error.what())});
     tuned.reset();
-    decisions = {};
-    decisions.scheme = rotated.scheme;
-    lowered = fusion::lower(ir, trusted_.library, profile_, build_layout, decisions);
+    lowered = lower();
   }
+  const bool is_models_scheme = !tuned || !tuned->scheme;
   const bool is_new_scheme = is_models_scheme && !rotated.scheme;
   if (!known || is_new_scheme) {  // where tuning chose the scheme, the entry has none at first
     Rewrites chosen = known.value_or(Rewrites{.joined = joined.kinds,
