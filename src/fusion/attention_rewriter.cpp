@@ -17,6 +17,27 @@ namespace stof::fusion {
 using graph::Operator;
 using graph::OpKind;
 
+namespace {
+
+// Whether what lies in memory as strides say, and outputs that lie packed, still do.
+bool needs_no_copy(const graph::Ir& before, const graph::Ir& after) {
+  const Placement old_places(before);
+  const Placement new_places(after);
+  for (std::size_t id = 0; id < after.values.size(); ++id) {
+    const auto value = static_cast<int>(id);
+    const bool had_view = id >= before.values.size() || old_places.view(value).has_value();
+    if (had_view && !new_places.view(value)) {
+      return false;
+    }
+  }
+  return std::ranges::all_of(before.outputs, [&](const graph::Output& output) {
+    const auto old_view = old_places.view(output.value);
+    return !old_view || !old_view->is_packed() || new_places.view(output.value)->is_packed();
+  });
+}
+
+}  // namespace
+
 bool is_plain(const Operator& op) {
   constexpr std::size_t kOperands = 3;  // q, k and v
   const auto* mask = graph::find_attribute<Mask>(op, "mask");
@@ -82,20 +103,13 @@ void AttentionRewriter::add_transpose(int from, int to) {
        .attributes = {{"permutation", std::vector<std::int64_t>{0, 2, 1, 3}}}});
 }
 
-bool needs_no_copy(const graph::Ir& before, const graph::Ir& after) {
-  const Placement old_places(before);
-  const Placement new_places(after);
-  for (std::size_t id = 0; id < after.values.size(); ++id) {
-    const auto value = static_cast<int>(id);
-    const bool had_view = id >= before.values.size() || old_places.view(value).has_value();
-    if (had_view && !new_places.view(value)) {
-      return false;
-    }
+void rewrite_attention(
+    graph::Ir& ir, std::size_t place,
+    const std::function<void(AttentionRewriter&, const Operator&)>& add_attention) {
+  graph::Ir rewritten = AttentionRewriter(ir, place).run(add_attention);
+  if (needs_no_copy(ir, rewritten)) {
+    ir = std::move(rewritten);
   }
-  return std::ranges::all_of(before.outputs, [&](const graph::Output& output) {
-    const auto old_view = old_places.view(output.value);
-    return !old_view || !old_view->is_packed() || new_places.view(output.value)->is_packed();
-  });
 }
 
 }  // namespace stof::fusion

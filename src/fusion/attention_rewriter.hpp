@@ -40,7 +40,10 @@ class AttentionRewriter {
   std::size_t place_;
 };
 
-// Whether what lies in memory as strides say, and outputs that lie packed, still do.
-bool needs_no_copy(const graph::Ir& before, const graph::Ir& after);
+// Puts in the place of the attention at `place` what `add_attention` adds, unless what lies in
+// memory as strides say, or an output that lies packed, would then need a copy.
+void rewrite_attention(
+    graph::Ir& ir, std::size_t place,
+    const std::function<void(AttentionRewriter&, const graph::Operator&)>& add_attention);
 
 }  // namespace stof::fusion

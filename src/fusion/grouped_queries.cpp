@@ -56,16 +56,10 @@ void add_attention_of_rows(AttentionRewriter& graph, Operator op, std::int64_t g
 graph::Ir with_grouped_queries(graph::Ir ir) {
   for (std::size_t i = 0; i < ir.operators.size(); ++i) {
     const std::int64_t group = group_size(ir, ir.operators[i]);
-    if (group == 1) {
-      continue;
-    }
-    graph::Ir rewritten =
-        AttentionRewriter(ir, i).run([&](AttentionRewriter& graph, const Operator& op) {
-          add_attention_of_rows(graph, op, group);
-        });
-    if (needs_no_copy(ir, rewritten)) {
-      ir = std::move(rewritten);
-      ++i;  // the attention stands behind the view of its queries now
+    if (group > 1) {
+      rewrite_attention(ir, i, [&](AttentionRewriter& graph, const Operator& op) {
+        add_attention_of_rows(graph, op, group);
+      });
     }
   }
   return ir;

@@ -142,19 +142,12 @@ void add_attention_of_classes(AttentionRewriter& graph, Operator op, std::int64_
 }  // namespace
 
 graph::Ir with_residue_classes(graph::Ir ir, MaskArraysByMask& masks) {
-  constexpr std::size_t kViews = 6;  // a reshape and a transpose of q, k and v each
   for (std::size_t i = 0; i < ir.operators.size(); ++i) {
     const std::int64_t n = class_count(ir, ir.operators[i]);
-    if (n == 1 || !pays(ir, ir.operators[i], n, masks)) {
-      continue;
-    }
-    graph::Ir rewritten =
-        AttentionRewriter(ir, i).run([&](AttentionRewriter& graph, const Operator& op) {
-          add_attention_of_classes(graph, op, n);
-        });
-    if (needs_no_copy(ir, rewritten)) {
-      ir = std::move(rewritten);
-      i += kViews;  // the attention stands behind the views of its operands now
+    if (n > 1 && pays(ir, ir.operators[i], n, masks)) {
+      rewrite_attention(ir, i, [&](AttentionRewriter& graph, const Operator& op) {
+        add_attention_of_classes(graph, op, n);
+      });
     }
   }
   return ir;
