@@ -18,24 +18,38 @@ struct AttentionGrid {
   }
 };
 
+struct Division {
+  int quotient, rest;
+};
+
+// Of a number that is not negative by one that is not either: that takes fewer instructions, and a
+// block waits for them before it can load anything.
+__device__ __forceinline__ Division divide(int number, int by) {
+  const int quotient = static_cast<unsigned>(number) / static_cast<unsigned>(by);
+  return {quotient, number - quotient * by};
+}
+
 // Which entries of the mask's order, `per_block` of them, for which of the replicas.
 struct AttentionSlot {
   int position, replica;
 };
 
 // The grid goes through the replicas in sections, each from the longest entries to the shortest: so
-// long ones start early, and all entries of a head find its keys in L2. Here and below divisions,
-// which a block waits for before it can load anything, are left out where they can be.
+// long ones start early, and all entries of a head find its keys in L2. Here and below divisions
+// are left out where they can be.
 __device__ __forceinline__ AttentionSlot attention_slot(const AttentionGrid& grid, int entries,
                                                         int per_block, int block) {
   const int blocks = (entries + per_block - 1) / per_block;
   const int replicas = grid.replicas();
-  if (grid.section >= replicas)
-    return {block / replicas * per_block, block % replicas};
-  const int section = block / (blocks * grid.section);
-  const int in_section = min(grid.section, replicas - section * grid.section);
-  const int rest = block - section * blocks * grid.section;
-  return {rest / in_section * per_block, section * grid.section + rest % in_section};
+  int first = 0, in_section = replicas;
+  if (grid.section < replicas) {
+    const Division at = divide(block, blocks * grid.section);
+    first = at.quotient * grid.section;
+    in_section = min(grid.section, replicas - first);
+    block = at.rest;
+  }
+  const Division place = divide(block, in_section);
+  return {place.quotient * per_block, first + place.rest};
 }
 
 // A query tile, or row, of one head.
@@ -49,8 +63,10 @@ struct AttentionTile {
 __device__ __forceinline__ AttentionTile attention_tile(const AttentionGrid& grid, int tile,
                                                         int tiles, int replica) {
   const bool has_head_planes = grid.mask_heads > 1, has_batch_planes = grid.mask_batch > 1;
-  if (!has_head_planes && !has_batch_planes)
-    return {replica / grid.heads, replica % grid.heads, 0, tile};
+  if (!has_head_planes && !has_batch_planes) {
+    const Division of = grid.batch == 1 ? Division{0, replica} : divide(replica, grid.heads);
+    return {of.quotient, of.rest, 0, tile};
+  }
   const int plane = tile / tiles;
   return {has_batch_planes  ? plane / grid.mask_heads
           : has_head_planes ? replica

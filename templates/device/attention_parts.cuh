@@ -3,6 +3,7 @@
 // bits every time.
 #pragma once
 
+#include "device/attention_grid.cuh"
 #include "device/attention_softmax.cuh"
 
 namespace stof {
@@ -23,17 +24,8 @@ __device__ __forceinline__ AttentionUnit attention_unit(const LongTiles& long_ti
   const int of_long = long_tiles.count * long_tiles.parts;
   if (unit >= of_long)
     return {unit - of_long + long_tiles.count, 0, 1};
-  return {unit / long_tiles.parts, unit % long_tiles.parts, long_tiles.parts};
-}
-
-// The number there, and all that was written before it was.
-__device__ __forceinline__ unsigned load_acquire(const unsigned* number) {
-  unsigned value;
-  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
-               : "=r"(value)
-               : "l"(__cvta_generic_to_global(number))
-               : "memory");
-  return value;
+  const Division at = divide(unit, long_tiles.parts);
+  return {at.quotient, at.rest, long_tiles.parts};
 }
 
 // Adds 1, from `last` on to 0 again, after all that the warp has written; the number before.
@@ -47,96 +39,116 @@ __device__ __forceinline__ unsigned count_up(unsigned* number, unsigned last) {
 }
 
 // The sums of the parts of 16 rows of a query tile of `Warps` times as many, and how many of them
-// are there: zero before the first and after the last.
-template <int Warps, int Outputs, bool FromSigns>
+// are there: zero before the first and after the last. `AtOnce` of them are asked for at a time.
+template <int Warps, int Outputs, bool FromSigns, int AtOnce>
 struct PartSums {
   using Rows = SoftmaxRows<1, FromSigns>;
-  static constexpr int kFloats = 32 * (4 + Outputs);  // of a part
+  // Of a lane, by fours: references and sums of its two rows, then outputs. Those of the lanes of a
+  // warp lie side by side.
+  static constexpr int kQuads = 1 + Outputs / 4;
+  static constexpr int kPiece = Outputs < 32 ? Outputs / 4 : 8;  // in registers of a part
 
   int parts;
   unsigned* arrived;
-  float* sums;
+  float4* sums;
 
   // Of a warp of number `tile` of the tiles that lie in a workspace one behind the other: the
-  // numbers of its warps, then their sums.
+  // numbers of its warps, then their sums. The workspace is aligned to 16 bytes.
   __device__ __forceinline__ PartSums(int* workspace, int tile, int parts, int warp)
       : parts(parts) {
-    int* const of_tile = workspace + static_cast<long long>(tile) * Warps * (1 + parts * kFloats);
+    int* const of_tile =
+        workspace + static_cast<long long>(tile) * Warps * (1 + parts * kQuads * 32 * 4);
     arrived = reinterpret_cast<unsigned*>(of_tile + warp);
-    sums = reinterpret_cast<float*>(of_tile + Warps) + warp * parts * kFloats;
+    sums = reinterpret_cast<float4*>(of_tile + Warps) + warp * parts * kQuads * 32;
   }
 
   // False in all but the last of the parts, which gets the sums of all. Those in `rows` are over
   // all lanes.
   __device__ __forceinline__ bool add(Rows& rows, float (&outputs)[1][Outputs], int part,
                                       int lane) const {
-    if (!arrives_last(sums + part * kFloats, rows, outputs, lane))
+    leave(sums + part * kQuads * 32 + lane, rows, outputs);
+    __syncwarp();
+    const unsigned last = parts - 1;
+    const unsigned before = lane == 0 ? count_up(arrived, last) : 0;
+    if (__shfl_sync(0xffffffffu, before, 0) != last)
       return false;
-    __syncwarp();  // what a lane has acquired is there for all
     rows.clear();
 #pragma unroll
     for (int i = 0; i < Outputs; ++i)
       outputs[0][i] = 0;
 #pragma unroll 1
-    for (int other = 0; other < parts; ++other)
-      merge(rows, outputs, sums + other * kFloats + lane);
+    for (int first = 0; first < parts; first += AtOnce)
+      merge(rows, outputs, first, lane);
     return true;
   }
 
  private:
-  // The last one does not say that its part is there: it alone reads it.
-  __device__ __forceinline__ bool arrives_last(float* part, const Rows& rows,
-                                               const float (&outputs)[1][Outputs], int lane) const {
-    const unsigned last = parts - 1;
-    unsigned before = lane == 0 ? load_acquire(arrived) : 0;
-    before = __shfl_sync(0xffffffffu, before, 0);
-    leave_part<32>(part, rows, outputs, lane);
-    if (before == last) {
-      if (lane == 0)
-        *arrived = 0;
-      return true;
+  __device__ __forceinline__ static void leave(float4* quads, const Rows& rows,
+                                               const float (&outputs)[1][Outputs]) {
+    quads[0] = {rows.reference[0][0], rows.sum[0][0], rows.reference[0][1], rows.sum[0][1]};
+#pragma unroll
+    for (int i = 1; i < kQuads; ++i) {
+      const float* const x = outputs[0] + 4 * (i - 1);
+      quads[i * 32] = {x[0], x[1], x[2], x[3]};
     }
-    __syncwarp();
-    before = lane == 0 ? count_up(arrived, last) : 0;
-    return __shfl_sync(0xffffffffu, before, 0) == last;
   }
 
-  // Adds what leave_part left.
-  __device__ __forceinline__ static void merge(Rows& rows, float (&outputs)[1][Outputs],
-                                               const float* part) {
-    float theirs[kAtOnce], best[1][2], factor[1][2], their_factor[2];
-    load(theirs, part + 4 * 32, Outputs);
+  // Adds parts from `first` on.
+  __device__ __forceinline__ void merge(Rows& rows, float (&outputs)[1][Outputs], int first,
+                                        int lane) const {
+    asm volatile("" ::: "memory");  // nothing is loaded earlier
+    float4 x[AtOnce][kPiece], heads[AtOnce];
+    const float4* quads[AtOnce];
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const float reference = __ldcg(part + 2 * half * 32);
-      best[0][half] = fmaxf(rows.reference[0][half], reference);
-      their_factor[half] = rescale_factor(reference, best[0][half]);
+    for (int i = 0; i < AtOnce; ++i) {
+      // The last one is there in place of those that are not.
+      quads[i] = sums + min(first + i, parts - 1) * kQuads * 32 + lane;
+      heads[i] = __ldcg(quads[i]);
+      load(x[i], quads[i], 1);
     }
-    rows.follow(best, factor);
+    float factor[AtOnce][1][2], their_factor[AtOnce][2];
 #pragma unroll
-    for (int half = 0; half < 2; ++half)
-      rows.sum[0][half] += their_factor[half] * __ldcg(part + (2 * half + 1) * 32);
+    for (int i = 0; i < AtOnce && (i == 0 || first + i < parts); ++i)
+      take_head(rows, heads[i], factor[i], their_factor[i]);
 #pragma unroll
-    for (int first = 0; first < Outputs; first += kAtOnce) {
-      if (first > 0)
-        load(theirs, part + (4 + first) * 32, Outputs - first);
+    for (int at = 1; at < kQuads; at += kPiece) {
 #pragma unroll
-      for (int i = first; i < Outputs && i < first + kAtOnce; ++i) {
-        const int half = i % 4 / 2;
-        outputs[0][i] = outputs[0][i] * factor[0][half] + their_factor[half] * theirs[i - first];
+      for (int i = 0; i < AtOnce && (i == 0 || first + i < parts); ++i) {
+        if (at > 1)
+          load(x[i], quads[i], at);
+#pragma unroll
+        for (int j = 0; j < kPiece && at + j < kQuads; ++j) {
+          float* const to = outputs[0] + 4 * (at + j - 1);
+          to[0] = to[0] * factor[i][0][0] + their_factor[i][0] * x[i][j].x;
+          to[1] = to[1] * factor[i][0][0] + their_factor[i][0] * x[i][j].y;
+          to[2] = to[2] * factor[i][0][1] + their_factor[i][1] * x[i][j].z;
+          to[3] = to[3] * factor[i][0][1] + their_factor[i][1] * x[i][j].w;
+        }
       }
     }
   }
 
-  // Floats in registers, besides the sums.
-  static constexpr int kAtOnce = Outputs <= 64 ? 32 : 8;
-
-  __device__ __forceinline__ static void load(float (&values)[kAtOnce], const float* place,
-                                              int count) {
-    asm volatile("" ::: "memory");  // no earlier
+  __device__ __forceinline__ static void load(float4 (&x)[kPiece], const float4* quads, int at) {
 #pragma unroll
-    for (int i = 0; i < kAtOnce && i < count; ++i)
-      values[i] = __ldcg(place + i * 32);
+    for (int j = 0; j < kPiece && at + j < kQuads; ++j)
+      x[j] = __ldcg(quads + (at + j) * 32);
+  }
+
+  // What older outputs and those of a part are to be multiplied by.
+  __device__ __forceinline__ static void take_head(Rows& rows, const float4& head,
+                                                   float (&factor)[1][2],
+                                                   float (&their_factor)[2]) {
+    const float reference[2] = {head.x, head.z}, sum[2] = {head.y, head.w};
+    float best[1][2];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      best[0][half] = fmaxf(rows.reference[0][half], reference[half]);
+      their_factor[half] = rescale_factor(reference[half], best[0][half]);
+    }
+    rows.follow(best, factor);
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      rows.sum[0][half] += their_factor[half] * sum[half];
   }
 };
 

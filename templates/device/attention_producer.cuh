@@ -8,9 +8,17 @@ namespace stof {
 
 // Query tiles are claimed by number: a block begins with its own, and takes the next one of all
 // when it is done. Claims and blocks that have ended are counted in the workspace, and the last
-// block leaves both counts at zero. By lane 0; the claim is in that lane alone.
+// block leaves both counts at zero. By lane 0; how many claims were there before is in that lane
+// alone, and may come late. The compiler makes of an addition one for all lanes that are there,
+// which wait for their shares at once, but not of a count up to a limit.
 __device__ __forceinline__ int claim_tile(int* counts, int lane) {
-  return lane == 0 ? static_cast<int>(gridDim.x) + atomicAdd(counts, 1) : 0;
+  int before = 0;
+  asm volatile(
+      "{ .reg .pred p;\nsetp.eq.s32 p, %2, 0;\n@p atom.global.inc.u32 %0, [%1], 0x7fffffff; }"
+      : "+r"(before)
+      : "l"(__cvta_generic_to_global(counts)), "r"(lane)
+      : "memory");
+  return before;
 }
 __device__ __forceinline__ void end_claims(int* counts) {
   if (atomicAdd(counts + 1, 1) == static_cast<int>(gridDim.x) - 1) {
