@@ -275,6 +275,39 @@ Prediction staged_attention(const Sm& sm, const Problem& problem, const KernelCo
   return time;
 }
 
+constexpr const char* kFewQueries = "attention_few_queries";
+
+Prediction few_queries_attention(const Sm& sm, const Problem& problem, const KernelConfig& config,
+                                 const AttentionWork& work) {
+  STOF_CHECK(work.tiles != nullptr) << problem.contract->name << " needs tiles";
+  const FewQueriesAttention& c = sm.coefficients.few_queries_attention;
+  constexpr double kPiecesPerTile = 4;
+  const double width = head_width(problem);
+  const std::int64_t parts = config.at("parts");
+  const std::int64_t warps = parts * config.at("warps");
+  const std::int64_t longest = work.tiles->groups.empty() ? 0 : work.tiles->groups.front().entries;
+  const double pieces = kPiecesPerTile * static_cast<double>(longest);
+  const std::int64_t blocks =
+      problem.scope->dims.at("batch") * problem.scope->dims.at("heads") * parts;
+  const auto queue = static_cast<double>(mask::ceil_div(blocks, sm.device.sm_count));
+  const auto rounds = static_cast<double>(
+      mask::ceil_div(blocks, sm.device.sm_count * blocks_at_once(sm, problem, config)));
+  const double of_block = pieces / static_cast<double>(parts);
+  const double piece_bytes = kKeys / kPiecesPerTile * 2 * kKeys * width * element_bytes(problem);
+  Prediction time;
+  time.start_us = c.start_us;
+  time.dram_us = sm.dram_us(problem.work.bytes, c.dram_share);
+  time.core_us = sm.us(queue * of_block * c.piece_ns * width);
+  time.l2_us = sm.l2_us(queue * of_block * piece_bytes, c.l2_share);
+  time.wait_us = sm.us(
+      rounds * (c.block_ns + std::ceil(pieces / static_cast<double>(warps)) * c.piece_wait_ns));
+  // Nothing hides what comes last.
+  const double last_us =
+      parts == 1 ? 0 : sm.us(c.exchange_ns + static_cast<double>(parts) * c.part_ns);
+  time.start_us += last_us;
+  return time;
+}
+
 // By template: what was the best for some mask, the default first.
 const std::map<std::string, std::vector<KernelConfig>, std::less<>>& settings_by_template() {
   const auto tiles = [](std::int64_t tile_q, std::int64_t tile_k, std::int64_t key_groups) {
@@ -299,7 +332,12 @@ const std::map<std::string, std::vector<KernelConfig>, std::less<>>& settings_by
   const auto staged = [](std::int64_t warps, std::int64_t stage_keys, std::int64_t stages) {
     return KernelConfig{{"warps", warps}, {"stage_keys", stage_keys}, {"stages", stages}};
   };
+  const auto few = [](std::int64_t warps, std::int64_t parts) {
+    return KernelConfig{{"warps", warps}, {"parts", parts}};
+  };
   static const std::map<std::string, std::vector<KernelConfig>, std::less<>> settings = {
+      {kFewQueries,
+       {few(8, 4), few(8, 1), few(8, 2), few(8, 8), few(8, 16), few(8, 32), few(8, 64), few(4, 1)}},
       {"attention_block_wise_sm80",
        {tiles(64, 64, 1), tiles(64, 64, 2), tiles(64, 32, 4), tiles(128, 64, 1),
         tiles(128, 32, 1)}},
@@ -345,6 +383,9 @@ LongTiles long_tiles(const Problem& problem, const KernelConfig& config, const T
 
 Prediction predict_attention(const Sm& sm, const Problem& problem, const KernelConfig& config,
                              const AttentionWork& work) {
+  if (problem.contract->name == kFewQueries) {
+    return few_queries_attention(sm, problem, config, work);
+  }
   if (problem.contract->takes_mask_array("window_col")) {
     return staged_attention(sm, problem, config, work);
   }

@@ -150,6 +150,18 @@ struct StagedAttention {
   double octet_width_wait_ns = 154;
 };
 
+// attention_few_queries. Widths are those of a head in units of 64 dimensions.
+struct FewQueriesAttention {
+  double start_us = 1.6;  // until lists are there and the first keys asked for
+  double dram_share = 0.9;
+  double l2_share = 1.0;       // of l2_gbps
+  double piece_ns = 60;        // 16 keys, for their width
+  double piece_wait_ns = 700;  // from asking for them until they are there
+  double block_ns = 1200;      // the warps of a block put their sums together
+  double exchange_ns = 2000;   // the blocks of a head do
+  double part_ns = 30;         // one more of them
+};
+
 // layer_norm, rms_norm: until the data of a row are there, and through it. Measured with 64 to 256
 // rows of 768 and 1024.
 struct Norm {
@@ -248,6 +260,7 @@ struct Coefficients {
         .part_ns = 505}}};
   std::map<std::string, GatheredAttention, std::less<>> gathered_attention = {{"", {}}};
   std::map<std::string, StagedAttention, std::less<>> staged_attention = {{"", {}}};
+  FewQueriesAttention few_queries_attention;
   Norm norm;
   Stream stream;
 };

@@ -39,11 +39,11 @@ bool needs_no_copy(const graph::Ir& before, const graph::Ir& after) {
 }  // namespace
 
 bool is_plain(const Operator& op) {
-  constexpr std::size_t kOperands = 3;  // q, k and v
+  constexpr std::size_t kOperands = 4;  // q, k, v and numbers of keys
   const auto* mask = graph::find_attribute<Mask>(op, "mask");
   const bool is_of_positions = mask == nullptr || (mask->is_expression() && !mask->has_captures() &&
                                                    !mask->uses_batch() && !mask->uses_head());
-  return op.kind == OpKind::Attention && is_of_positions && op.inputs.size() == kOperands &&
+  return op.kind == OpKind::Attention && is_of_positions && op.inputs.size() <= kOperands &&
          op.outputs.size() == 1 && graph::find_attribute<Expr>(op, "score") == nullptr;
 }
 

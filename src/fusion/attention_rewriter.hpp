@@ -11,8 +11,9 @@
 
 namespace stof::fusion {
 
-// Whether an operator is an attention of q, k and v alone: with no mask or one that is an
-// expression of positions and known when the graph is built, no score modifier and one output.
+// Whether an operator is an attention with no mask or one that is an expression of positions and
+// known when the graph is built, no score modifier and one output. Its operands are q, k and v, and
+// numbers of keys where it has them.
 bool is_plain(const graph::Operator& op);
 // What a query of such an attention sees; true where it has no mask.
 Expr predicate_of(const graph::Operator& attention);

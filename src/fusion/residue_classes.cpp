@@ -65,7 +65,8 @@ Mask mask_of_class(const Expr& predicate, std::int64_t n) {
 
 // What an attention may be cut into; 1: nothing.
 std::int64_t class_count(const graph::Ir& ir, const Operator& op) {
-  if (!is_plain(op)) {
+  constexpr std::size_t kOperands = 3;  // a class has numbers of keys of its own
+  if (!is_plain(op) || op.inputs.size() != kOperands) {
     return 1;
   }
   const std::int64_t n = distance_step(predicate_of(op));

@@ -58,6 +58,10 @@ Grid grid_of(const Mask& mask, const mask::Extent& extent, std::span<const MaskI
           .tile_cols = layout.tile_cols};
 }
 
+// The kernel for tiles of what is drawn takes 30 us more than the other on an H200 with 256 tiles,
+// 20 more with 4096, and 200 less with 65536.
+constexpr std::int64_t kLeastDrawnTiles = 10240;
+
 DeviceMask::DeviceMask(const Mask& mask, const mask::Extent& extent, const CaptureTensors& captures,
                        std::vector<MaskInput> inputs)
     : mask_(mask),
@@ -79,6 +83,9 @@ DeviceMask::DeviceMask(const Mask& mask, const mask::Extent& extent, const Captu
   arrivals_ = reinterpret_cast<Arrivals*>(uploader.allocate(sizeof(Arrivals)));
   STOF_CUDA(cudaMemset(arrivals_, 0, sizeof(Arrivals)));
   view_ = uploader.finish();
+  if (grid_.tile_count() < kLeastDrawnTiles) {
+    view_.drawn_part = -1;
+  }
   for (const MaskInput& input : inputs_) {
     Part& part = view_.inputs[view_.input_count];
     part = part_of(input, grid_);

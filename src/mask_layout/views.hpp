@@ -126,7 +126,8 @@ struct MaskView {
   std::int32_t slots = 0;      // most of any expression
   std::int32_t row_slots = 0;  // of all expressions
   std::int32_t input_count = 0;
-  // The only part that draws, and does nothing else with the keys of a row; -1 where there is none.
+  // The only part that draws, and does nothing else with the keys of a row; -1 where there is none,
+  // or are too few tiles for a kernel of their own.
   std::int32_t drawn_part = -1;
   bool goes_by_rows = true;  // all expressions, see LoweredProgram
   bool is_staged = false;    // blocks read what their tiles need of inputs before they evaluate one

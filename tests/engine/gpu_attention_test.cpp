@@ -455,6 +455,32 @@ TEST_CASE("few queries of heads that share a key head") {
   CHECK(faults_of(cases) == "");
 }
 
+TEST_CASE("few queries with numbers of keys, logarithms of sums and planes of masks") {
+  std::vector<AttentionCase> cases;
+  const Mask heads_differ =
+      (key_position() + head_index() * 3) % 5 != 0 && key_position() < 900 - batch_index() * 200;
+  for (const std::int64_t q_len : {1, 5, 16}) {
+    for (const std::int64_t batch : {1, 3}) {
+      for (const bool has_lse : {false, true}) {
+        const auto add = [&](const char* name, const Mask& mask, std::int64_t heads,
+                             std::vector<std::int32_t> kv_lengths) {
+          cases.push_back({name, mask, DType::Float16, batch, heads, 2, q_len, 1000, 64, 128});
+          cases.back().kv_lengths = std::move(kv_lengths);
+          cases.back().kv_lengths.resize(cases.back().kv_lengths.empty() ? 0 : batch, 0);
+          cases.back().has_lse = has_lse;
+        };
+        add("all", Mask(), 2, {});
+        add("all", Mask(), 6, {999, 1000, 17});
+        add("all", Mask(), 6, {1, 0, 64});
+        add("causal", causal(), 4, {700, 3, 1000});
+        add("planes", heads_differ, 4, {});
+        add("planes", heads_differ, 2, {800, 100, 30});
+      }
+    }
+  }
+  CHECK(faults_of(cases) == "");
+}
+
 TEST_CASE("random draws of mask, shape and head dim") {
   std::mt19937 generator(20);
   const auto draw = [&](std::int64_t low, std::int64_t high) {
@@ -466,7 +492,7 @@ TEST_CASE("random draws of mask, shape and head dim") {
   for (int i = 0; i < kDraws; ++i) {
     const std::int64_t group = draw(1, 3);
     const std::int64_t kv_heads = draw(1, 2);
-    const std::int64_t q_len = draw(1, 600);
+    const std::int64_t q_len = draw(0, 3) == 0 ? draw(1, 16) : draw(1, 600);
     const auto [name, mask] = family(static_cast<int>(draw(0, kFamilies - 1)), q_len);
     const std::int64_t head_dim = kDims[static_cast<std::size_t>(draw(0, 7))];
     cases.push_back({.name = name,

@@ -478,11 +478,12 @@ inline AttentionOptions with_score(const Score& score) {
 inline std::vector<OperatorCase> attention_cases(std::int64_t heads = 4) {
   const auto with = [heads](const std::string& name,
                             const std::function<AttentionOptions(Graph&, DType)>& options,
-                            std::int64_t length = 90) {
+                            std::int64_t length = 90, std::int64_t queries = 0) {
     return OperatorCase{fmt::format("{}, {} heads", name, heads), [=](DType dtype) {
                           Graph graph("attention");
                           const Shape shape = {2, heads, length, 32};
-                          const auto q = graph.input("q", shape, dtype);
+                          const Shape of_queries = {2, heads, queries == 0 ? length : queries, 32};
+                          const auto q = graph.input("q", of_queries, dtype);
                           const auto k = graph.input("k", shape, dtype);
                           const auto v = graph.input("v", shape, dtype);
                           const auto result =
@@ -528,6 +529,27 @@ inline std::vector<OperatorCase> attention_cases(std::int64_t heads = 4) {
       with(
           "some keys of many",
           [](Graph&, DType) { return AttentionOptions{.mask = random_tokens(0.01, 3)}; }, 1000),
+      with(
+          "few queries, soft cap",
+          [](Graph&, DType) {
+            return AttentionOptions{.mask = sliding_window(600, 3),
+                                    .score = 5.0 * tanh(score() / 5.0)};
+          },
+          700, 5),
+      with(
+          "few queries, run-time key lengths",
+          [](Graph& graph, DType) {
+            return AttentionOptions{.mask_input =
+                                        graph.mask_input("m", {2}, {.form = MaskForm::KeyLengths})};
+          },
+          700, 16),
+      with(
+          "few queries, run-time dense mask",
+          [](Graph& graph, DType) {
+            return AttentionOptions{
+                .mask_input = graph.mask_input("m", {2, 1, 3, 700}, {.form = MaskForm::Dense})};
+          },
+          700, 3),
       with("key lengths",
            [](Graph& graph, DType) {
              return AttentionOptions{.kv_lengths = graph.input("lengths", {2}, DType::Int32)};

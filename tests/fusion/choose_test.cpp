@@ -82,6 +82,25 @@ TEST_CASE("attention visits rows where few keys of a tile are seen") {
   }
 }
 
+TEST_CASE("few queries go to the kernel for them, which shares the keys of a head among blocks") {
+  const auto choice = [](std::int64_t batch, std::int64_t heads, std::int64_t kv_heads,
+                         std::int64_t q_len) {
+    Graph graph("few");
+    const auto q = graph.input("q", {batch, heads, q_len, 128}, DType::Float16);
+    const auto k = graph.input("k", {batch, kv_heads, 4096, 128}, DType::Float16);
+    const auto v = graph.input("v", {batch, kv_heads, 4096, 128}, DType::Float16);
+    graph.output("y", graph.attention(q, k, v));
+    return lowered(graph, "h200").options.at(0).at(0);
+  };
+  for (const std::int64_t q_len : {1, 2}) {
+    CHECK(choice(1, 32, 4, q_len).kernel == "attention_few_queries");
+    CHECK(choice(16, 32, 4, q_len).kernel == "attention_few_queries");
+    CHECK(choice(1, 32, 4, q_len).config.at("parts") > choice(16, 32, 4, q_len).config.at("parts"));
+    CHECK(choice(64, 32, 32, q_len).config.at("parts") == 1);
+  }
+  CHECK(choice(16, 32, 4, 16).kernel != "attention_few_queries");  // 128 queries of a key head
+}
+
 TEST_CASE("bands go to the kernel for them where rows are short") {
   const std::string band = "attention_band_sm90";
   const std::string block_wise = "attention_block_wise_sm90";

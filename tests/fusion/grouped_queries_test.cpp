@@ -18,6 +18,7 @@ struct Problem {
   std::int64_t kv_heads = 2;
   Mask mask = Mask();
   bool has_lse = false;
+  bool has_lengths = false;   // numbers of keys
   bool splits_heads = false;  // queries are [batch, q_len, heads, width] in memory
 };
 
@@ -37,6 +38,9 @@ graph::Ir grouped(const Problem& of) {
     const AttentionResult result = graph.attention_with_lse(q, k, v, {.mask = of.mask});
     graph.output("o", result.output);
     graph.output("lse", result.lse);
+  } else if (of.has_lengths) {
+    const auto lengths = graph.input("lengths", {shape[0]}, DType::Int32);
+    graph.output("o", graph.attention(q, k, v, {.mask = of.mask, .kv_lengths = lengths}));
   } else {
     graph.output("o", graph.attention(q, k, v, {.mask = of.mask}));
   }
@@ -64,6 +68,7 @@ TEST_CASE("queries of heads that share a key head become rows") {
   CHECK(rows_of({.queries = Shape({2, 8, 16, 64})}) == Shape({2, 2, 64, 64}));
   CHECK(rows_of({.mask = causal()}) == Shape({2, 2, 4, 64}));
   CHECK(rows_of({.splits_heads = true}) == Shape({2, 2, 4, 64}));
+  CHECK(rows_of({.has_lengths = true}) == Shape({2, 2, 4, 64}));
 }
 
 TEST_CASE("a row sees what its query saw") {

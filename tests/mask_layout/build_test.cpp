@@ -89,7 +89,9 @@ TEST_CASE("draws and curves by rows, at lengths where they may carry and wrap") 
 }
 
 TEST_CASE("tiles that see what is drawn, or all but that, beside tiles that do not") {
-  const Extent extent = {.batch = 2, .heads = 1, .q_len = 330, .kv_len = 700};
+  // As many tiles as the kernel for what is drawn asks for, and few.
+  const Extent extent = {.batch = 2, .heads = 1, .q_len = 6500, .kv_len = 6700};
+  const Extent small = {.batch = 2, .heads = 1, .q_len = 330, .kv_len = 700};
   const Mask drawn = random_tokens(0.02, 3);
   const Mask few = random_tokens(0.0001, 3);
   const Mask diagonal(query_position() == key_position());
@@ -99,14 +101,16 @@ TEST_CASE("tiles that see what is drawn, or all but that, beside tiles that do n
         few || diagonal, Mask(by_batch) && causal(), (drawn && causal()) || random_tokens(0.01, 9),
         drawn && Mask(query_position() * key_position() % 7 < 5)}) {
     test::check_build(mask, extent);
+    test::check_build(mask, small);
   }
-  const auto drawn_part = [&](const Mask& mask) {
-    return mask_layout::DeviceMask(mask, extent).view().drawn_part;
+  const auto drawn_part = [](const Mask& mask, const Extent& of) {
+    return mask_layout::DeviceMask(mask, of).view().drawn_part;
   };
-  CHECK(drawn_part(drawn || diagonal) == 0);
-  CHECK(drawn_part(causal() && !(few || diagonal)) == 1);
-  CHECK(drawn_part(drawn || few) == -1);
-  CHECK(drawn_part(diagonal) == -1);
+  CHECK(drawn_part(drawn || diagonal, extent) == 0);
+  CHECK(drawn_part(causal() && !(few || diagonal), extent) == 1);
+  CHECK(drawn_part(drawn || few, extent) == -1);
+  CHECK(drawn_part(diagonal, extent) == -1);
+  CHECK(drawn_part(drawn || diagonal, small) == -1);
 }
 
 TEST_CASE("rows of a wide decode are one tile row") {

@@ -1,6 +1,7 @@
 // Times the settings that attention kernels have for cases of the bench, on this GPU. Usage:
-// bench.settings WORD,… MASK:BATCH:HEADS:LENGTH:HEAD_DIM…: those settings that have all the words,
-// such as attention_packed_sm90,tile_q=64, the fastest first, beside what the model says of them.
+// bench.settings WORD,… MASK:BATCH:HEADS:LENGTH:HEAD_DIM[:kvHEADS][:qLENGTH]…: those settings that
+// have all the words, such as attention_packed_sm90,tile_q=64, the fastest first, beside what the
+// model says of them.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -43,20 +44,33 @@ std::vector<std::string> split(const std::string& text, char at) {
 
 stof::Graph graph_of(const std::string& name) {
   const std::vector<std::string> fields = split(name, ':');
-  if (fields.size() != 5) {
-    throw std::invalid_argument(fmt::format("'{}' is no MASK:BATCH:HEADS:LENGTH:HEAD_DIM", name));
+  if (fields.size() < 5) {
+    throw std::invalid_argument(
+        fmt::format("'{}' is no MASK:BATCH:HEADS:LENGTH:HEAD_DIM[:kvHEADS][:qLENGTH]", name));
   }
   std::vector<std::int64_t> sizes;
-  for (std::size_t i = 1; i < fields.size(); ++i) {
+  for (std::size_t i = 1; i < 5; ++i) {
     sizes.push_back(std::stoll(fields[i]));
   }
+  std::int64_t kv_heads = sizes[1];
+  std::int64_t q_len = sizes[2];
+  for (std::size_t i = 5; i < fields.size(); ++i) {
+    if (fields[i].starts_with("kv")) {
+      kv_heads = std::stoll(fields[i].substr(2));
+    } else if (fields[i].starts_with("q")) {
+      q_len = std::stoll(fields[i].substr(1));
+    } else {
+      throw std::invalid_argument(
+          fmt::format("'{}' of '{}' is neither kvHEADS nor qLENGTH", fields[i], name));
+    }
+  }
   stof::Graph graph("attention");
-  const auto input = [&](const char* port) {
-    return graph.input(port, {sizes[0], sizes[1], sizes[2], sizes[3]}, stof::DType::Float16);
+  const auto input = [&](const char* port, std::int64_t heads, std::int64_t length) {
+    return graph.input(port, {sizes[0], heads, length, sizes[3]}, stof::DType::Float16);
   };
-  const stof::Tensor q = input("q");
-  const stof::Tensor k = input("k");
-  const stof::Tensor v = input("v");
+  const stof::Tensor q = input("q", sizes[1], q_len);
+  const stof::Tensor k = input("k", kv_heads, sizes[2]);
+  const stof::Tensor v = input("v", kv_heads, sizes[2]);
   graph.output("o", graph.attention(q, k, v, {.mask = stof::bench::mask(fields[0], sizes[2])}));
   return graph;
 }

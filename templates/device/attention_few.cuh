@@ -1,0 +1,197 @@
+// Attention of up to 16 queries by warps that share nothing until the end: keys and values go from
+// memory straight to the registers in which mma.m16n8k16 takes them. What a product adds up, or
+// puts side by side, may come in any order, so a lane has 16 bytes of neighbours and calls them the
+// elements that it should have.
+#pragma once
+
+#include "device/attention_softmax.cuh"
+#include "device/mma.cuh"
+#include "device/numeric.cuh"
+#include "device/stream.cuh"
+
+namespace stof {
+
+constexpr int kPieceKeys = 16;  // that a warp takes at a time
+
+// 16 bytes of a row, or zeros.
+template <typename T>
+__device__ __forceinline__ uint4 load_if(bool exists, const T* place) {
+  return exists ? load_once(place) : uint4{};
+}
+
+// The queries of a warp as A fragments. Of 32 elements of a row a lane has the eight neighbours
+// from 8 * (lane % 4) on.
+template <typename T, int HeadDim>
+struct FewQueries {
+  static constexpr int kChunks = (HeadDim + 31) / 32;
+
+  uint4 rows[2][kChunks];  // lane / 4, and eight further on
+
+  __device__ __forceinline__ void load(const T* queries, long long stride, int count, int lane) {
+#pragma unroll
+    for (int i = 0; i < 2 * kChunks; ++i) {
+      const int row = lane / 4 + i / kChunks * 8, column = i % kChunks * 32 + lane % 4 * 8;
+      rows[i / kChunks][i % kChunks] =
+          load_if(row < count && column < HeadDim, queries + row * stride + column);
+    }
+  }
+};
+
+// 16 keys as B fragments: lane / 4 and eight further on, in the order of the queries.
+template <typename T, int HeadDim>
+struct FewKeys {
+  static constexpr int kChunks = FewQueries<T, HeadDim>::kChunks;
+
+  uint4 rows[2][kChunks];
+
+  // Keys from `count` on become zero: they may be anything, and 0 * NaN would spoil the sums.
+  __device__ __forceinline__ void load(const T* keys, long long stride, int count, int lane) {
+#pragma unroll
+    for (int i = 0; i < 2 * kChunks; ++i) {
+      const int row = lane / 4 + i / kChunks * 8, column = i % kChunks * 32 + lane % 4 * 8;
+      rows[i / kChunks][i % kChunks] =
+          load_if(row < count && column < HeadDim, keys + row * stride + column);
+    }
+  }
+
+  __device__ __forceinline__ void multiply(float (&s)[1][8],
+                                           const FewQueries<T, HeadDim>& q) const {
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+      s[0][i] = 0;
+#pragma unroll
+    for (int chunk = 0; chunk < kChunks; ++chunk) {
+      const uint4 low = q.rows[0][chunk], high = q.rows[1][chunk];
+      const unsigned a[2][4] = {{low.x, high.x, low.y, high.y}, {low.z, high.z, low.w, high.w}};
+#pragma unroll
+      for (int n = 0; n < 2; ++n) {
+        const uint4 b = rows[n][chunk];
+        mma_m16n8k16<T>(&s[0][4 * n], a[0], b.x, b.y);
+        mma_m16n8k16<T>(&s[0][4 * n], a[1], b.z, b.w);
+      }
+    }
+  }
+};
+
+// 16 values as B fragments. Of 64 columns a lane has the eight neighbours from 8 * (lane / 4) on,
+// of keys 2 * (lane % 4), the next one, and those eight further on. So column n of block j of 8
+// columns is column 8 n + j.
+template <typename T, int ValueDim>
+struct FewValues {
+  static constexpr int kChunks = (ValueDim + 63) / 64;
+  static constexpr int kOutputs = 32 * kChunks;  // of a lane
+  static constexpr int kColumns = 64 * kChunks;
+
+  uint4 rows[4][kChunks];
+
+  __device__ __forceinline__ void load(const T* values, long long stride, int count, int lane) {
+#pragma unroll
+    for (int i = 0; i < 4 * kChunks; ++i) {
+      const int at = i / kChunks, row = lane % 4 * 2 + at % 2 + at / 2 * 8;
+      const int column = i % kChunks * 64 + lane / 4 * 8;
+      rows[at][i % kChunks] =
+          load_if(row < count && column < ValueDim, values + row * stride + column);
+    }
+  }
+
+  // o += p v, where p is rounded to T.
+  __device__ __forceinline__ void multiply_add(float (&o)[1][kOutputs],
+                                               const float (&p)[1][8]) const {
+    const unsigned a[4] = {pack2<T>(p[0][0], p[0][1]), pack2<T>(p[0][2], p[0][3]),
+                           pack2<T>(p[0][4], p[0][5]), pack2<T>(p[0][6], p[0][7])};
+#pragma unroll
+    for (int chunk = 0; chunk < kChunks; ++chunk) {
+#pragma unroll
+      for (int j = 0; j < 8; ++j) {
+        mma_m16n8k16<T>(&o[0][(8 * chunk + j) * 4], a, pair(rows[0][chunk], rows[1][chunk], j),
+                        pair(rows[2][chunk], rows[3][chunk], j));
+      }
+    }
+  }
+
+ private:
+  // Element j of two rows.
+  __device__ __forceinline__ static unsigned pair(const uint4& first, const uint4& second, int j) {
+    const unsigned of_first[4] = {first.x, first.y, first.z, first.w};
+    const unsigned of_second[4] = {second.x, second.y, second.z, second.w};
+    return __byte_perm(of_first[j / 2], of_second[j / 2], j % 2 == 0 ? 0x5410 : 0x7632);
+  }
+};
+
+// The reference of the exponents of a row over some of its keys, and their sum.
+using RowHead = float2;
+
+// What `Parts` warps or CTAs have of the same rows. A part has a head for each row, and `row_quads`
+// times four outputs of it; parts are so many heads and quads apart.
+struct RowParts {
+  RowHead* heads;
+  float4* quads;
+  int head_pitch, part_quads, row_quads;
+
+  __device__ __forceinline__ RowHead& head(int part, int row) const {
+    return heads[part * head_pitch + row];
+  }
+  __device__ __forceinline__ float4& quad(int part, int row, int index) const {
+    return quads[static_cast<long long>(part) * part_quads + row * row_quads + index];
+  }
+
+  // Four outputs over all parts, and the head of their row, in the order of the parts.
+  template <int Parts>
+  __device__ __forceinline__ float4 sum(RowHead& total, int row, int index) const {
+    constexpr int kAtOnce = Parts < 16 ? Parts : 16;  // asked for
+    total = {minus_infinity(), 0.0f};
+    float4 sums = {};
+#pragma unroll 1
+    for (int first = 0; first < Parts; first += kAtOnce) {
+      RowHead theirs[kAtOnce];
+      float4 outputs[kAtOnce];
+      float best = total.x;
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        theirs[i] = head(first + i, row);
+        outputs[i] = quad(first + i, row, index);
+      }
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i)
+        best = fmaxf(best, theirs[i].x);
+      const float factor = rescale_factor(total.x, best);
+      total = {best, total.y * factor};
+      sums = {sums.x * factor, sums.y * factor, sums.z * factor, sums.w * factor};
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const float their_factor = rescale_factor(theirs[i].x, best);
+        total.y += their_factor * theirs[i].y;
+        sums.x += their_factor * outputs[i].x;
+        sums.y += their_factor * outputs[i].y;
+        sums.z += their_factor * outputs[i].z;
+        sums.w += their_factor * outputs[i].w;
+      }
+    }
+    return sums;
+  }
+
+  // Leaves what a warp has. The sums are over all lanes.
+  template <int Outputs>
+  __device__ __forceinline__ void leave(int part, const SoftmaxRows<1>& rows,
+                                        const float (&o)[1][Outputs], int count, int lane) const {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = lane / 4 + 8 * half;
+      if (row >= count)
+        continue;
+      if (lane % 4 == 0)
+        head(part, row) = {rows.reference[0][half], rows.sum[0][half]};
+#pragma unroll
+      for (int i = 0; i < Outputs / 8; ++i) {
+        const auto output = [&](int column) {  // of the 16 neighbours of the lane in 64
+          return o[0][(i / 4 * 8 + column % 8) * 4 + column / 8 + 2 * half];
+        };
+        const int at = i % 4 * 4;
+        quad(part, row, i / 4 * 16 + lane % 4 * 4 + i % 4) = {output(at), output(at + 1),
+                                                              output(at + 2), output(at + 3)};
+      }
+    }
+  }
+};
+
+}  // namespace stof
