@@ -294,17 +294,16 @@ Prediction few_queries_attention(const Sm& sm, const Problem& problem, const Ker
       mask::ceil_div(blocks, sm.device.sm_count * blocks_at_once(sm, problem, config)));
   const double of_block = pieces / static_cast<double>(parts);
   const double piece_bytes = kKeys / kPiecesPerTile * 2 * kKeys * width * element_bytes(problem);
+  const double of_warp = std::ceil(pieces / static_cast<double>(warps));
   Prediction time;
   time.start_us = c.start_us;
+  if (parts > 1) {  // nothing hides what comes last
+    time.start_us += sm.us(c.exchange_ns + static_cast<double>(parts) * c.part_ns);
+  }
   time.dram_us = sm.dram_us(problem.work.bytes, c.dram_share);
   time.core_us = sm.us(queue * of_block * c.piece_ns * width);
   time.l2_us = sm.l2_us(queue * of_block * piece_bytes, c.l2_share);
-  time.wait_us = sm.us(
-      rounds * (c.block_ns + std::ceil(pieces / static_cast<double>(warps)) * c.piece_wait_ns));
-  // Nothing hides what comes last.
-  const double last_us =
-      parts == 1 ? 0 : sm.us(c.exchange_ns + static_cast<double>(parts) * c.part_ns);
-  time.start_us += last_us;
+  time.wait_us = sm.us(rounds * (c.block_ns + of_warp * c.piece_wait_ns * width));
   return time;
 }
 
@@ -337,7 +336,8 @@ const std::map<std::string, std::vector<KernelConfig>, std::less<>>& settings_by
   };
   static const std::map<std::string, std::vector<KernelConfig>, std::less<>> settings = {
       {kFewQueries,
-       {few(8, 4), few(8, 1), few(8, 2), few(8, 8), few(8, 16), few(8, 32), few(8, 64), few(4, 1)}},
+       {few(8, 4), few(8, 1), few(8, 2), few(8, 8), few(8, 16), few(8, 32), few(4, 1), few(4, 8),
+        few(4, 16), few(4, 32)}},
       {"attention_block_wise_sm80",
        {tiles(64, 64, 1), tiles(64, 64, 2), tiles(64, 32, 4), tiles(128, 64, 1),
         tiles(128, 32, 1)}},
