@@ -141,18 +141,25 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
   write(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
 }
 
-void AtomicFile::commit() {
-  if (!temporary_.empty() &&
-      (fsync(file_) != 0 || rename(temporary_.c_str(), path_.c_str()) != 0)) {
+void AtomicFile::commit(Flush flush) {
+  if (!temporary_.empty() && ((flush == Flush::Each && fsync(file_) != 0) ||
+                              rename(temporary_.c_str(), path_.c_str()) != 0)) {
     throw_errno("write", path_, errno);
   }
   close(std::exchange(file_, -1));
 }
 
-void write_file_atomically(const std::filesystem::path& path, std::string_view bytes) {
+void write_file_atomically(const std::filesystem::path& path, std::string_view bytes, Flush flush) {
   AtomicFile file(path);
   file.write(bytes);
-  file.commit();
+  file.commit(flush);
+}
+
+void flush_files(const std::filesystem::path& folder) {
+  const Descriptor file(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (file.get() < 0 || syncfs(file.get()) != 0) {
+    throw_errno("flush", folder, errno);
+  }
 }
 
 MappedFile::MappedFile(const std::filesystem::path& path) {

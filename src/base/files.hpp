@@ -18,6 +18,9 @@ std::string read_file(const std::filesystem::path& path, std::size_t max_bytes);
 std::optional<std::string> read_file_if_exists(const std::filesystem::path& path,
                                                std::size_t max_bytes);
 
+// When a file is flushed to the disk: before it appears, or by a later flush_files() with others.
+enum class Flush { Each, Later };
+
 // A file that appears, or replaces the old one, whole: written under another name in the same
 // folder, flushed to the disk, then renamed by commit(). Without commit() nothing is left of it.
 // What a link leads to is replaced, not the link; devices and pipes are written to as they are.
@@ -30,7 +33,7 @@ class AtomicFile {
 
   void write(std::string_view bytes);
   void write(std::span<const std::byte> bytes);
-  void commit();
+  void commit(Flush flush = Flush::Each);
 
  private:
   std::filesystem::path path_;
@@ -38,7 +41,11 @@ class AtomicFile {
   int file_ = -1;
 };
 
-void write_file_atomically(const std::filesystem::path& path, std::string_view bytes);
+void write_file_atomically(const std::filesystem::path& path, std::string_view bytes,
+                           Flush flush = Flush::Each);
+
+// Flushes all files of the file system that the folder is in.
+void flush_files(const std::filesystem::path& folder);
 
 // The bytes of a regular file, read-only in memory as long as this lives. The file may be renamed
 // or deleted meanwhile, but not shortened.

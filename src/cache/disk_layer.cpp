@@ -64,12 +64,12 @@ void set_aside(const fs::path& folder, const fs::path& file, const std::string& 
   keep_newest(bad, kMaxBadFiles);
 }
 
-void publish_file(const fs::path& path, std::string_view bytes) {
+void publish_file(const fs::path& path, std::string_view bytes, base::Flush flush) {
   if (const std::optional<std::string> fault =
           make_private_folder(path.parent_path(), FolderUse::Files)) {
     throw GraphError(*fault);
   }
-  base::write_file_atomically(path, bytes);
+  base::write_file_atomically(path, bytes, flush);
 }
 
 DiskLayer::DiskLayer(fs::path folder, bool is_writable, Warn warn, std::string_view name)

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/files.hpp"
 #include "cache/layer.hpp"
 
 namespace stof::cache {
@@ -49,7 +50,8 @@ class DiskLayer : public Layer {
 
 // A file of a writable folder, and the folders above it. Throws GraphError where the system
 // refuses.
-void publish_file(const std::filesystem::path& path, std::string_view bytes);
+void publish_file(const std::filesystem::path& path, std::string_view bytes,
+                  base::Flush flush = base::Flush::Each);
 
 // Moves a file that holds `bytes` to folder/bad, where the newest 16 stay for a look at them. If it
 // holds something else by now, somebody put a good one in its place, and it stays.

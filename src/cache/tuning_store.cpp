@@ -153,15 +153,28 @@ std::vector<TuningRecord> TuningStore::all() {
   return records;
 }
 
-void TuningStore::add(const TuningRecord& record) {
+void TuningStore::add(const TuningRecord& record, base::Flush flush) {
   const std::string problem_name = name_of(record.problem);
   const std::string name = name_of(record.config) + ".json";
-  const bool is_written = is_writable_ && folder_ && write(record);
+  const bool is_written = is_writable_ && folder_ && write(record, flush);
   const std::lock_guard lock(mutex_);
   if (!is_written) {
     unwritten_[problem_name][name] = record;
   } else if (const auto old = unwritten_.find(problem_name); old != unwritten_.end()) {
     old->second.erase(name);
+  }
+}
+
+void TuningStore::flush() {
+  std::error_code ignored;
+  if (!folder_ || !is_writable_ || !fs::exists(*folder_, ignored)) {
+    return;
+  }
+  try {
+    base::flush_files(*folder_);
+  } catch (const GraphError& error) {
+    warn_of_writing_(
+        fmt::format("cache: tuning records may not outlive a crash: {}", error.what()));
   }
 }
 
@@ -187,9 +200,9 @@ std::optional<TuningRecord> TuningStore::read(const fs::path& path) {
   return record;
 }
 
-bool TuningStore::write(const TuningRecord& record) {
+bool TuningStore::write(const TuningRecord& record, base::Flush flush) {
   try {
-    publish_file(path_of(record), encode(record));
+    publish_file(path_of(record), encode(record), flush);
     return true;
   } catch (const GraphError& error) {
     warn_of_writing_(fmt::format("cache: a tuning record stays in memory: {}", error.what()));

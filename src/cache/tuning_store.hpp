@@ -41,8 +41,10 @@ class TuningStore {
   std::optional<TuningRecord> find(const nlohmann::json& problem, const nlohmann::json& config);
   // Those of all problems.
   std::vector<TuningRecord> all();
-  // Replaces the record of the same problem and config.
-  void add(const TuningRecord& record);
+  // Replaces the record of the same problem and config. Of many, each may be flushed later, all at
+  // once: what a crash leaves of a file before that is set aside when it is read.
+  void add(const TuningRecord& record, base::Flush flush = base::Flush::Each);
+  void flush();
 
   std::filesystem::path path_of(const TuningRecord& record) const;
 
@@ -53,7 +55,7 @@ class TuningStore {
   // The records in a folder, by the names of their files.
   ByConfig read_folder(const std::filesystem::path& folder);
   std::optional<TuningRecord> read(const std::filesystem::path& path);
-  bool write(const TuningRecord& record);
+  bool write(const TuningRecord& record, base::Flush flush);
 
   std::optional<std::filesystem::path> folder_;
   bool is_writable_;

@@ -279,10 +279,11 @@ int merge(cache::TuningStore& store, const std::vector<TuningRecord>& records) {
   for (const TuningRecord& record : records) {
     const std::optional<TuningRecord> known = store.find(record.problem, record.config);
     if (!known || text_of(known->result, "when") < text_of(record.result, "when")) {
-      store.add(record);
+      store.add(record, base::Flush::Later);  // each takes milliseconds to flush
       ++count;
     }
   }
+  store.flush();
   return count;
 }
 

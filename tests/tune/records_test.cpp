@@ -1,12 +1,27 @@
 #include "tune/records.hpp"
 
 #include <algorithm>
+#include <atomic>
 
 #include <doctest/doctest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/device_profile.hpp"
 #include "stof/error.hpp"
 #include "temporary_folder.hpp"
+
+namespace {
+
+std::atomic<int> flushes = 0;
+
+}  // namespace
+
+// That of the C library, counted.
+extern "C" int fsync(int file) {
+  ++flushes;
+  return static_cast<int>(syscall(SYS_fsync, file));
+}
 
 namespace {
 
@@ -152,6 +167,23 @@ TEST_CASE("a line that is no record is named") {
   CHECK_THROWS_WITH_AS(stof::tune::from_jsonl(line_with(std::string(1 << 20, ' ') + "1")),
                        "tuning records: line 1 has 1048612 bytes, the most is 1048576",
                        stof::GraphError);
+}
+
+TEST_CASE("records that are taken in together are flushed to the disk together") {
+  const stof::test::TemporaryFolder folder;
+  TuningStore store = open_store(folder.path());
+  std::vector<TuningRecord> records;
+  for (int size = 1; size <= 20; ++size) {
+    records.push_back({.problem = gemm(size % 4 + 1, 8),
+                       .config = to_json(tile(size)),
+                       .result = {{"time_us", size}, {"when", "2026-01-01T00:00:00Z"}}});
+  }
+  flushes = 0;
+  CHECK(stof::tune::merge(store, records) == 20);
+  CHECK(flushes == 0);
+  CHECK(stof::tune::to_jsonl(open_store(folder.path()).all()) == stof::tune::to_jsonl(records));
+  store.add(records.front());
+  CHECK(flushes == 1);
 }
 
 TEST_CASE("records of others may say anything") {
