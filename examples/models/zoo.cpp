@@ -15,11 +15,18 @@ namespace models {
 namespace {
 
 struct Request {
+  std::string_view name;
   Size size;
   stof::DType dtype;
   stof::Mask mask;
 
-  std::int64_t layers(std::int64_t all) const { return size.layers == 0 ? all : size.layers; }
+  std::int64_t layers(std::int64_t all) const {
+    if (size.layers > all) {
+      throw stof::GraphError("model: layers is " + std::to_string(size.layers) + ", " +
+                             std::string(name) + " has " + std::to_string(all));
+    }
+    return size.layers == 0 ? all : size.layers;
+  }
 };
 
 // What the options of every model for sequences have.
@@ -79,7 +86,7 @@ stof::Graph by_name(std::string_view name, const Size& size, stof::DType dtype,
   check("batch", size.batch, 1);
   check("sequence", size.sequence, 1);
   check("layers", size.layers, 0);
-  const Request request{.size = size, .dtype = dtype, .mask = mask};
+  const Request request{.name = name, .size = size, .dtype = dtype, .mask = mask};
   if (name == "bert-base") {
     return make(kBertBase, request);
   }

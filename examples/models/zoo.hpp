@@ -21,7 +21,8 @@ struct Size {
 
 // The graph of one of kNames, for sequences of any length: the tables of positions are as long as
 // the sequence where the model has shorter ones. Throws stof::GraphError for another name, fewer
-// than one sequence, token or layer, and for a ViT whose patches make no square.
+// than one sequence or token, more layers than the model has or fewer than none, and for a ViT
+// whose patches make no square.
 stof::Graph by_name(std::string_view name, const Size& size, stof::DType dtype,
                     const stof::Mask& mask = {});
 

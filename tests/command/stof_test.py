@@ -225,6 +225,10 @@ class PlanAndCompile(Command):
         self.assertEqual([len(plan["weights"]), plan["outputs"][0]["name"]], [1, "y"])
         self.assert_fails(1, "no dim is called 'row'", "plan", graph, "--dim", "row=5")
         self.assert_fails(2, "--dim rows is given twice", "plan", graph, "--dim", "rows=5", "--dim", "rows=6")
+        for command in ("plan", "compile"):  # before anything is compiled
+            for code, message, value in ((1, "--dim rows=65: it is not in [1, 64]", 65), (2, "'many' is no integer", "many")):
+                self.assert_fails(code, message, command, graph, "--target", "sm_90a", "--dim", f"rows={value}")
+                self.assertEqual(list(self.cache.rglob("*.stof")), [])
         self.assert_fails(2, "--device-profile 'h200' goes with --target", "plan", graph, "--device-profile", "h200")
 
     def test_compile_then_plan_from_the_cache(self) -> None:
@@ -317,6 +321,8 @@ class Mask(Command):
         self.assert_fails(1, "strided(stride) takes 1 arguments, has 0", "mask", "strided", "--length", 8)
         self.assert_fails(1, "cannot open none.npy", "mask", "none.npy")
         self.assert_fails(1, "q_len -8 is not in 1 to", "mask", "causal", "--length", -8)
+        self.assert_fails(1, "q_len 0 is not in 1 to", "mask", "causal", "--length", 0)
+        self.assert_fails(1, "kv_len 0 is not in 1 to", "mask", "causal", "--length", 8, "--kv-len", 0)
         self.assert_fails(1, "no power of two", "mask", "causal", "--length", 8, "--png", "m.png", "--cell", 3)
         self.assert_fails(1, "a cell of -64 pairs is no power of two", "mask", "causal", "--length", 8, "--png", "m.png", "--cell", -64)
         self.assert_fails(1, "plane 1 is not in 0 to 0", "mask", "causal", "--length", 8, "--png", "m.png", "--plane", 1)
@@ -385,7 +391,7 @@ class Bench(Command):
         once = self.stof("bench", "model", *arguments[:5], "--json")
         self.assertEqual((once.returncode, json.loads(once.stdout)["runs"]), (0, 1))
         self.assertEqual(once.stderr, "stof: there is no GPU: 1 run on the CPU, which may take minutes\n")
-        self.assertRegex(self.text("bench", "model", *arguments), r"^vit-base \(1, 5\), float16, on the CPU by the reference backend: \d+\.\d+ ms a run .* of 3\)\nbuilt in ")
+        self.assertRegex(self.text("bench", "model", *arguments), r"^vit-base \(1, 5\), float16, on the CPU by the reference backend: \d+\.\d+ ms a run .* of 3\)\nbuilt in (?!0\.00 )\d+\.\d\d ms, ")
 
     def test_a_model_is_written(self) -> None:
         model = ("model", "vit-base", "--layers", 1, "--seq", 5, "--batch", 2)
@@ -409,6 +415,7 @@ class Bench(Command):
         self.assert_fails(1, "model: none is called 'bert', there is bert-base, ", *bench, "bert")
         self.assert_fails(1, "vit-base: 6 tokens are not a class token and a square of patches", *bench, "vit-base", "--seq", 6)
         self.assert_fails(1, "--dtype 'int32' is no float type", *bench, "gpt2", "--dtype", "int32")
+        self.assert_fails(1, "model: layers is 99, bert-base has 12", *bench, "bert-base", "--layers", 99)
         self.assert_fails(1, "causa is no function", *bench, "gpt2", "--mask", "causa(1)")
         self.assert_fails(2, "--runs", *bench, "gpt2", "--runs", 0)
         self.assert_fails(1, "none.safetensors", *bench, "vit-base", "--seq", 5, "--layers", 1, "--weights", "none.safetensors")

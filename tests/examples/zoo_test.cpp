@@ -61,6 +61,8 @@ TEST_CASE("a model that is none is an error") {
   CHECK(error("gpt2", {.batch = 0}) == "model: batch is 0, at least 1 is needed");
   CHECK(error("gpt2", {.sequence = -1}) == "model: sequence is -1, at least 1 is needed");
   CHECK(error("gpt2", {.layers = -1}) == "model: layers is -1, at least 0 is needed");
+  CHECK(error("gpt2", {.layers = 13}) == "model: layers is 13, gpt2 has 12");
+  CHECK(error("llama-7b", {.layers = 33}) == "model: layers is 33, llama-7b has 32");
   CHECK(error("vit-base", {.sequence = 128}) ==
         "vit-base: 128 tokens are not a class token and a square of patches, such as 197");
 }

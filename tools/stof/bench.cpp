@@ -49,7 +49,8 @@ struct ModelChoice {
     app.add_option("MODEL", name, fmt::format("One of {}", fmt::join(models::kNames, ", ")))
         ->required();
     app.add_option("--batch", batch, "Sequences")->capture_default_str();
-    app.add_option("--seq", sequence, "Tokens of each; else 128, and 197 of ViT");
+    app.add_option("--seq", sequence,
+                   "Tokens of each, with as many positions; else 128, and 197 of ViT");
     app.add_option("--layers", layers, "Of the model; 0: all")->capture_default_str();
     app.add_option("--mask", mask_text, "Of every attention, as `stof mask` takes it")
         ->type_name("MASK");
@@ -186,7 +187,7 @@ void bench_model(const BenchOptions& options) {
                     model.name, model.batch, model.size().sequence, model.dtype,
                     engine.backend() == Backend::Gpu ? "" : ", on the CPU by the reference backend",
                     median_ms, times.front(), times.back(), times.size()));
-  print(fmt::format("built in {:.0f} ms, workspace {} bytes", build_ms, plan.workspace_bytes()));
+  print(fmt::format("built in {:.2f} ms, workspace {} bytes", build_ms, plan.workspace_bytes()));
 }
 
 }  // namespace

@@ -5,8 +5,11 @@
 #include <map>
 #include <utility>
 
+#include <fmt/ranges.h>
+
 #include "base/environment.hpp"
 #include "cuda/read_device_profile.hpp"
+#include "graph/ir.hpp"
 
 namespace stof::command {
 
@@ -45,6 +48,27 @@ DimValues DimOptions::values() const {
     }
   }
   return values;
+}
+
+DimValues DimOptions::values(const Graph& graph) const {
+  DimValues given = values();
+  std::vector<std::string_view> known;
+  for (const auto& [name, dim] : graph.ir().dims) {
+    known.push_back(name);
+  }
+  for (const auto& [name, value] : given) {
+    const auto dim = graph.ir().dims.find(name);
+    if (dim == graph.ir().dims.end()) {
+      throw GraphError(
+          fmt::format("--dim {}={}: no dim is called '{}', there is {}", name, value, name,
+                      known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+    }
+    if (value < dim->second.min() || value > dim->second.max()) {
+      throw GraphError(fmt::format("--dim {}={}: it is not in [{}, {}]", name, value,
+                                   dim->second.min(), dim->second.max()));
+    }
+  }
+  return given;
 }
 
 void GraphOptions::add_to(CLI::App& app) {

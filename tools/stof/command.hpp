@@ -58,6 +58,8 @@ struct DimOptions {
 
   void add_to(CLI::App& app);
   DimValues values() const;
+  // The same, of dims that the graph has, within their ranges.
+  DimValues values(const Graph& graph) const;
 };
 
 // A graph as Graph::save wrote it, and the data of its masks.

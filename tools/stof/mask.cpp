@@ -1,5 +1,6 @@
 // stof mask: what a mask is made of, in numbers and pictures.
 #include <memory>
+#include <optional>
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -31,8 +32,8 @@ orange in others; pale orange is hidden in those, grey in tiles that are skipped
 
 struct MaskOptions {
   std::string mask;
-  std::int64_t length = 0;
-  mask::Extent extent;
+  std::optional<std::int64_t> length, q_len, kv_len;
+  mask::Extent extent;  // but for the lengths
   std::string png, svg;
   std::int64_t plane = 0;
   std::int64_t cell = 0;
@@ -46,10 +47,8 @@ struct Chosen {
 
 Chosen choose(const MaskOptions& options) {
   mask::Extent extent = options.extent;
-  if (options.length != 0) {
-    extent.q_len = extent.q_len != 0 ? extent.q_len : options.length;
-    extent.kv_len = extent.kv_len != 0 ? extent.kv_len : options.length;
-  }
+  const std::optional<std::int64_t> given_q = options.q_len ? options.q_len : options.length;
+  const std::optional<std::int64_t> given_kv = options.kv_len ? options.kv_len : options.length;
   if (options.mask.ends_with(".npy")) {
     HostTensor keep = io::read_npy(options.mask);
     const std::vector<std::int64_t> shape = keep.shape();
@@ -59,13 +58,15 @@ Chosen choose(const MaskOptions& options) {
       extent.batch = std::max(extent.batch, shape[0]);
       extent.heads = std::max(extent.heads, shape[1]);
     }
-    extent.q_len = extent.q_len != 0 ? extent.q_len : q_len;
-    extent.kv_len = extent.kv_len != 0 ? extent.kv_len : kv_len;
+    extent.q_len = given_q.value_or(q_len);
+    extent.kv_len = given_kv.value_or(kv_len);
     return {std::move(mask), extent};
   }
-  if (extent.q_len == 0 || extent.kv_len == 0) {
+  if (!given_q || !given_kv) {
     throw GraphError("mask: --length, or --q-len and --kv-len, say for how many tokens");
   }
+  extent.q_len = *given_q;
+  extent.kv_len = *given_kv;
   return {mask::parse_mask(options.mask), extent};
 }
 
@@ -153,8 +154,8 @@ void add_mask(CLI::App& stof) {
                   "An expression in which ready-made masks may stand, or an array in FILE.npy")
       ->required();
   app->add_option("--length", options->length, "q_len and kv_len, where these are not given");
-  app->add_option("--q-len", options->extent.q_len, "Queries");
-  app->add_option("--kv-len", options->extent.kv_len, "Keys");
+  app->add_option("--q-len", options->q_len, "Queries");
+  app->add_option("--kv-len", options->kv_len, "Keys");
   app->add_option("--batch", options->extent.batch, "Batch elements")->capture_default_str();
   app->add_option("--heads", options->extent.heads, "Heads")->capture_default_str();
   app->add_option("--png", options->png, "Draw it")->type_name("FILE.png");

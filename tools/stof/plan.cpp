@@ -37,9 +37,9 @@ struct PlanOptions {
 };
 
 void plan(const PlanOptions& options) {
-  const Engine engine(options.engine.options());
-  const Plan plan = engine.build(options.graph.read());
-  const DimValues dims = options.dims.values();
+  const Graph graph = options.graph.read();
+  const DimValues dims = options.dims.values(graph);  // a wrong one is found before a build
+  const Plan plan = Engine(options.engine.options()).build(graph);
   if (!options.svg.empty()) {
     base::write_file_atomically(options.svg, engine::plan_svg(plan, dims));
   }
@@ -69,10 +69,10 @@ struct Tally {
   }
 };
 
-void build(const EngineOptions& engine, const Graph& graph, const DimOptions& dims) {
+void build(const EngineOptions& engine, const Graph& graph, const DimValues& dims) {
   const Plan plan = Engine(engine).build(graph);
-  if (!dims.assignments.empty()) {
-    plan.workspace_bytes(dims.values());  // makes the kernels for these dims
+  if (!dims.empty()) {
+    plan.workspace_bytes(dims);  // makes the kernels for these dims
   }
 }
 
@@ -87,7 +87,7 @@ void check_directory(const std::filesystem::path& directory) {
 }
 
 // The same once more: the disk may be full.
-void check_cache(EngineOptions engine, const Graph& graph, const DimOptions& dims) {
+void check_cache(EngineOptions engine, const Graph& graph, const DimValues& dims) {
   engine.jit = JitMode::Off;
   engine.on_event = {};
   try {
@@ -102,6 +102,7 @@ void check_cache(EngineOptions engine, const Graph& graph, const DimOptions& dim
 void compile(const CompileOptions& options) {
   check_directory(options.engine.cache.path());
   const Graph graph = options.graph.read();
+  const DimValues dims = options.dims.values(graph);
   for (const std::string& target : options.targets) {
     if (target.empty()) {
       throw CLI::ValidationError("--target is empty, it names what to compile for, such as sm_90a");
@@ -117,8 +118,8 @@ void compile(const CompileOptions& options) {
         tell(event);
       }
     };
-    build(engine_options, graph, options.dims);
-    check_cache(engine_options, graph, options.dims);
+    build(engine_options, graph, dims);
+    check_cache(engine_options, graph, dims);
     print(fmt::format("{}: {} kernels compiled in {:.0f} ms, {} found in the cache", target,
                       tally.compiled, tally.milliseconds, tally.found));
   }

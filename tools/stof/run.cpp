@@ -80,13 +80,14 @@ void describe_output(const std::string& name, const HostTensor& values) {
 void run(const RunOptions& options) {
   const Paths inputs = paths_of("--input", options.inputs);
   const Paths outputs = paths_of("--output", options.outputs);
+  const Graph graph = options.graph.read();
+  DimValues dims = options.dims.values(graph);
   const Engine engine(options.engine.options());
-  const Plan plan = engine.build(options.graph.read());
+  const Plan plan = engine.build(graph);
   for (const auto& [name, path] : outputs) {
     plan.output(name);  // throws before anything runs
   }
 
-  DimValues dims = options.dims.values();
   std::map<std::string, HostTensor> arrays;
   for (const auto& [name, path] : inputs) {
     add_dims(plan.input(name), arrays.emplace(name, io::read_npy(path)).first->second, dims);
