@@ -304,36 +304,42 @@ GpuCode GpuBackend::compile(const graph::Ir& given, bool may_tune, bool may_defe
   const fusion::RotatedProducts rotated = rotate_products(deferred, known, build_layout);
   const graph::Ir& ir = rotated.ir;
   std::optional<Tuned> tuned = tune(ir, may_tune);
+  std::optional<fusion::Scheme> models_scheme = rotated.scheme;
   const auto start = std::chrono::steady_clock::now();
   const auto lower = [&] {
     fusion::Decisions decisions = tuned ? tuned->decisions() : fusion::Decisions();
     if (!decisions.scheme) {
-      decisions.scheme = rotated.scheme;  // what lowering would search for once more
+      decisions.scheme = models_scheme;  // what lowering would search for once more
     }
     return fusion::lower(ir, trusted_.library, profile_, build_layout, decisions);
   };
-  fusion::Lowered lowered;
-  try {
-    lowered = lower();
-  } catch (const GraphError& error) {
-    if (!tuned) {
-      throw;
+  std::optional<fusion::Lowered> lowering;
+  while (!lowering) {
+    try {
+      lowering = lower();
+    } catch (const GraphError& error) {
+      // What is remembered may be a record of others, for a graph or templates that are not these.
+      if (tuned) {
+        tuned.reset();
+      } else if (known && models_scheme) {
+        models_scheme.reset();
+      } else {
+        throw;
+      }
+      report({.stage = "tune",
+              .name = ir.name,
+              .detail = fmt::format("what is remembered does not run: {}", error.what())});
     }
-    // What is remembered may be a record of others, for a graph or templates that are not these.
-    report({.stage = "tune",
-            .name = ir.name,
-            .detail = fmt::format("what is remembered does not run: {}", error.what())});
-    tuned.reset();
-    lowered = lower();
   }
+  fusion::Lowered& lowered = *lowering;
   const bool is_models_scheme = !tuned || !tuned->scheme;
-  const bool is_new_scheme = is_models_scheme && !rotated.scheme;
+  const bool is_new_scheme = is_models_scheme && !models_scheme;
   if (!known || is_new_scheme) {  // where tuning chose the scheme, the entry has none at first
     Rewrites chosen = known.value_or(Rewrites{.joined = joined.kinds,
                                               .deferred = deferred.kinds,
                                               .rotated = rotated.kinds,
                                               .scheme = {}});
-    chosen.scheme = is_new_scheme ? lowered.scheme : rotated.scheme;
+    chosen.scheme = is_new_scheme ? lowered.scheme : models_scheme;
     add_rewrites(cache_, rewrites, chosen);
   }
   const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;

@@ -27,8 +27,6 @@ constexpr double kWholeShare = 0.15;
 // By how much a plan has to be faster without a setting for that to be no accident.
 constexpr double kWithout = 0.002;
 
-const json kPlanConfig = {{"what", "plan"}};
-
 double seconds_of(const TuningRequest& request) {
   return request.seconds > 0              ? request.seconds
          : request.level == Tuning::Quick ? kQuickSeconds
@@ -121,6 +119,10 @@ std::string time_text(const std::optional<double>& time_us) {
 
 }  // namespace
 
+json tuned_config() {
+  return {{"what", "plan"}};
+}
+
 fusion::Decisions Tuned::decisions() const {
   fusion::Decisions decisions{.scheme = scheme, .settings = {}, .lists_all = false};
   for (const TunedSegment& segment : segments) {
@@ -133,17 +135,18 @@ fusion::Decisions Tuned::decisions() const {
   return decisions;
 }
 
-json Tuner::key_of(const graph::Ir& ir) const {
+json tuned_key(const graph::Ir& ir, const base::DeviceProfile& profile,
+               const base::Digest& templates) {
   return {{"graph", graph::canonicalise(ir).digest.hex()},
-          {"device", tools_.profile->name},
-          {"target", tools_.profile->target},
-          {"sm_count", tools_.profile->sm_count},
-          {"templates", tools_.templates_digest.hex()},
+          {"device", profile.name},
+          {"target", profile.target},
+          {"sm_count", profile.sm_count},
+          {"templates", templates.hex()},
           {"version", STOF_VERSION}};
 }
 
 std::optional<Tuned> Tuner::find(const graph::Ir& ir) const {
-  const auto record = tools_.store->find(key_of(ir), kPlanConfig);
+  const auto record = tools_.store->find(key_of(ir), tuned_config());
   std::optional<Tuned> tuned = record ? tuned_of(record->result) : std::nullopt;
   if (tuned) {
     tuned->recalled += std::exchange(tuned->timed, 0);
@@ -236,7 +239,7 @@ Tuned Tuner::tune(const graph::Ir& ir, const TuningRequest& request) const {
     check_whole(ir, runner, until, tuned);
     tuned.seconds = tune::steady_seconds() - start;
   }
-  tools_.store->add({.problem = key_of(ir), .config = kPlanConfig, .result = record_of(tuned)});
+  tools_.store->add({.problem = key_of(ir), .config = tuned_config(), .result = record_of(tuned)});
   tell(ir.name,
        fmt::format("{} to {}, plan {} to {}, {} trials timed, {} known, {}",
                    time_text(tuned.before_us), time_text(tuned.time_us),

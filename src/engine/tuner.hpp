@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "base/device_profile.hpp"
 #include "cache/tuning_store.hpp"
 #include "engine/trial_runner.hpp"
@@ -47,6 +49,11 @@ struct Tuned {
   fusion::Decisions decisions() const;
 };
 
+// What is found is a record of this problem, and of one config for all.
+nlohmann::json tuned_key(const graph::Ir& ir, const base::DeviceProfile& profile,
+                         const base::Digest& templates);
+nlohmann::json tuned_config();
+
 // Everything is used for as long as a tuner lives.
 struct TunerTools {
   std::optional<int> device;  // nothing: there is no GPU to time on
@@ -78,7 +85,9 @@ class Tuner {
   Tuned tune(const graph::Ir& ir, const TuningRequest& request) const;
 
  private:
-  nlohmann::json key_of(const graph::Ir& ir) const;
+  nlohmann::json key_of(const graph::Ir& ir) const {
+    return tuned_key(ir, *tools_.profile, tools_.templates_digest);
+  }
   // Keeps of what was found alone what is faster within the whole plan, as far as there is time
   // until then to find out.
   void check_whole(const graph::Ir& ir, const TrialRunner& runner, double until,

@@ -11,9 +11,11 @@
 
 #include "base/files.hpp"
 #include "cache/entry.hpp"
+#include "engine/tuner.hpp"
 #include "fusion/lowering_testing.hpp"
 #include "graph/canonical.hpp"
 #include "models/bert.hpp"
+#include "render/template_store.hpp"
 #include "stof/stof.hpp"
 #include "temporary_folder.hpp"
 
@@ -34,19 +36,29 @@ stof::graph::Ir bert(std::int64_t sequence) {
       models::bert({.num_hidden_layers = 1}, {.sequence = sequence}).ir());
 }
 
-std::string explain(const std::filesystem::path& cache, NormDeferral deferral) {
+stof::Graph small_bert() {
+  return models::bert({.hidden_size = 128,
+                       .num_hidden_layers = 1,
+                       .num_attention_heads = 2,
+                       .intermediate_size = 256},
+                      {.sequence = 64});
+}
+
+// Of a build; `tuning` gets what it tells of tuning.
+std::string explain(const std::filesystem::path& cache, NormDeferral deferral,
+                    const stof::Graph& graph = small_bert(),
+                    std::vector<std::string>* tuning = nullptr) {
   stof::EngineOptions options;
   options.target = "sm_90a";
   options.device_profile = "h200";
   options.cache_dir = cache;
   options.norm_deferral = deferral;
-  return stof::Engine(options)
-      .build(models::bert({.hidden_size = 128,
-                           .num_hidden_layers = 1,
-                           .num_attention_heads = 2,
-                           .intermediate_size = 256},
-                          {.sequence = 64}))
-      .explain();
+  options.on_event = [&](const stof::Event& event) {
+    if (tuning != nullptr && event.stage == "tune") {
+      tuning->push_back(event.detail);
+    }
+  };
+  return stof::Engine(options).build(graph).explain();
 }
 
 std::vector<std::filesystem::path> plans_in(const std::filesystem::path& cache) {
@@ -137,17 +149,66 @@ TEST_CASE("a build that finds what was chosen makes the plan that the first one 
   }
 }
 
-TEST_CASE("a plan that has no scheme, since tuning chose one, gets that of the model") {
+TEST_CASE(
+    "a plan whose scheme is not there, since tuning chose one, or does not run gets another") {
   const stof::test::TemporaryFolder folder;
   const std::string first = explain(folder / "cache", NormDeferral::Never);
   const std::filesystem::path plan = plans_in(folder / "cache").at(0);
   const stof::cache::Entry whole = read_entry(plan);
-  auto payload = nlohmann::json::parse(whole.payload());
-  payload.erase("scheme");
-  const stof::cache::Entry without(stof::cache::EntryKind::Plan,
+  const auto builds_anew = [&](const nlohmann::json& payload) {
+    const stof::cache::Entry other(stof::cache::EntryKind::Plan,
                                    Key(std::string(whole.key_material())),
                                    {.payload = payload.dump()});
-  stof::base::write_file_atomically(plan, without.bytes());
-  CHECK(explain(folder / "cache", NormDeferral::Never) == first);
-  CHECK(read_entry(plan).payload() == whole.payload());
+    stof::base::write_file_atomically(plan, other.bytes());
+    std::vector<std::string> tuning;
+    CHECK(explain(folder / "cache", NormDeferral::Never, small_bert(), &tuning) == first);
+    CHECK(read_entry(plan).payload() == whole.payload());
+    return tuning;
+  };
+  auto payload = nlohmann::json::parse(whole.payload());
+  payload.erase("scheme");
+  CHECK(builds_anew(payload).empty());
+  payload["scheme"] = "01";
+  const std::vector<std::string> tuning = builds_anew(payload);
+  REQUIRE(tuning.size() == 1);
+  CHECK(tuning[0].starts_with("what is remembered does not run: scheme: 1 has 2 digits, "));
+}
+
+TEST_CASE("what tuning found and does not run gives way to what the model chooses") {
+  stof::Graph graph("norm");
+  const auto x = graph.input("x", {64, 256}, stof::DType::Float16);
+  graph.output("y", graph.rms_norm(x, graph.weight("gain", {256}, stof::DType::Float16)));
+  const auto tuned_with = [&](const std::string& scheme) -> stof::cache::TuningRecord {
+    const stof::graph::Ir ir = stof::graph::normalise_but_attention(graph.ir());
+    const Digest templates = stof::render::TemplateStore::open({}).digest();
+    return {.problem = stof::engine::tuned_key(ir, h200(), templates),
+            .config = stof::engine::tuned_config(),
+            .result = {{"level", 2},
+                       {"scheme", scheme},
+                       {"segments", nlohmann::json::array()},
+                       {"ended", "done"},
+                       {"timed", 1},
+                       {"recalled", 0},
+                       {"failed", 0},
+                       {"seconds", 1.5}}};
+  };
+  const stof::test::TemporaryFolder folder;
+  const auto build_with = [&](const std::string& scheme, std::vector<std::string>& tuning) {
+    stof::cache::Cache cache(
+        {.directory = folder / "cache", .lock_folder = {}, .packs = {}, .on_warning = {}});
+    cache.tuning().add(tuned_with(scheme));
+    return explain(folder / "cache", NormDeferral::Never, graph, &tuning);
+  };
+  const std::string plain = explain(folder / "plain", NormDeferral::Never, graph);
+  for (const char* const plan : {"not remembered", "remembered"}) {  // that the model chose
+    CAPTURE(plan);
+    std::vector<std::string> tuning;
+    CHECK(build_with("01", tuning) == plain);
+    CHECK(tuning == std::vector<std::string>{"what is remembered does not run: scheme: 1 has 2 "
+                                             "digits, the graph norm has 1 operators"});
+    CHECK(plans_in(folder / "cache").size() == 1);
+  }
+  std::vector<std::string> tuning;
+  CHECK(build_with("0", tuning) != plain);  // it says that it is tuned
+  CHECK(tuning.empty());
 }
