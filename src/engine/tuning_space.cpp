@@ -47,7 +47,7 @@ TuningSpace::TuningSpace(const graph::Ir& ir, const fusion::TemplateLibrary& tem
       build_layout_(fusion::remembering(std::move(build_layout))),
       ir_(prepared(ir, build_layout_)),
       order_(fusion::operator_order(ir_)),
-      keys_(ir_, order_, fusion::Placement(ir_)) {}
+      keys_(ir_, order_, fusion::Readers(ir_), fusion::Placement(ir_)) {}
 
 tune::Space TuningSpace::space() {
   tune::Space space{

@@ -56,6 +56,8 @@ class GroupFinder {
   // The most operators that a group can have which are not elementwise.
   int most_in_pattern() const { return most_in_pattern_; }
 
+  const Readers& readers() const { return readers_; }
+
  private:
   const graph::Operator& at(int op) const { return ir_.operators[static_cast<std::size_t>(op)]; }
 

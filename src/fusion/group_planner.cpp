@@ -32,10 +32,10 @@ GroupPlanner::GroupPlanner(const graph::Ir& ir, const OperatorOrder& order,
                            MaskArraysByMask& masks, const Decisions& decisions)
     : ir_(ir),
       device_(device),
+      device_scalars_(device_scalars(device)),
       decisions_(decisions),
       finder_(ir, templates),
       copies_(copy_candidates(templates)),
-      readers_(ir),
       places_(places_of(order, ir)),
       chooser_(device, decisions.lists_all),
       masks_(masks),
@@ -145,7 +145,7 @@ std::vector<Use> GroupPlanner::fitting_uses(const Group& group, const AttentionM
                                             std::string& misfits) const {
   std::vector<Use> uses;
   for (const Candidate& candidate : group.candidates) {
-    Use use = make_use(group, candidate, ir_, readers_, placement_, device_);
+    Use use = make_use(group, candidate, ir_, finder_.readers(), placement_, device_scalars_);
     if (mask != nullptr) {
       use.scope.mask_batch = mask->features().mask_batch;
       use.scope.mask_heads = mask->features().mask_heads;
@@ -190,8 +190,8 @@ bool GroupPlanner::add_best(const Group& group, const std::shared_ptr<const Atte
   launch.chain = group.chain;
   launch.mask = mask;
   if (!is_draft_) {
-    launch.problem =
-        group_problem(in_order(group.operators), ir_, readers_, placement_, mask.get(), device_);
+    launch.problem = group_problem(in_order(group.operators), ir_, finder_.readers(), placement_,
+                                   mask.get(), device_);
   }
   return add_launch(fitting_uses(group, mask.get(), misfits), std::move(launch), misfits);
 }
@@ -247,7 +247,7 @@ void GroupPlanner::add_copy(const View& from, const View& to, const std::string&
   std::string misfits;
   std::vector<Use> uses;
   for (const Candidate& candidate : copies_) {
-    Use use = make_copy(candidate, from, to, device_);
+    Use use = make_copy(candidate, from, to, device_scalars_);
     if (use.misfit.empty()) {
       uses.push_back(std::move(use));
     } else {

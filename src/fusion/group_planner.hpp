@@ -89,10 +89,10 @@ class GroupPlanner {
 
   const graph::Ir& ir_;
   const base::DeviceProfile& device_;
+  DeviceScalars device_scalars_;
   const Decisions& decisions_;
   GroupFinder finder_;
   std::vector<Candidate> copies_;
-  Readers readers_;
   std::vector<int> places_;  // of operators in the order; -1
   Chooser chooser_;
   MaskArraysByMask& masks_;

@@ -74,6 +74,30 @@ std::vector<std::string> pattern_attributes(OpKind kind) {
 
 namespace {
 
+// What a few names are bound to: it is copied for each way in which a pattern may fit.
+class Bound {
+ public:
+  std::optional<int> find(std::string_view name) const {
+    const auto found = std::find_if(values_.begin(), values_.end(),
+                                    [&](const auto& bound) { return bound.first == name; });
+    return found == values_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  // Unless it is bound to another value. The name must stay.
+  bool bind(std::string_view name, int value) {
+    const std::optional<int> known = find(name);
+    if (!known) {
+      values_.emplace_back(name, value);
+    }
+    return known.value_or(value) == value;
+  }
+
+  std::map<std::string, int> values() const { return {values_.begin(), values_.end()}; }
+
+ private:
+  std::vector<std::pair<std::string_view, int>> values_;
+};
+
 // Binds the steps of one pattern to operators, one step at a time; copied where there is a choice.
 class Matcher {
  public:
@@ -141,20 +165,19 @@ class Matcher {
   // neither its output nor an input that the pattern makes is known.
   std::optional<int> operator_for(std::size_t i) const {
     for (const std::string& output : step(i).outputs) {
-      if (const auto value = values_.find(output); value != values_.end()) {
-        return ir_->values[static_cast<std::size_t>(value->second)]->producer;
+      if (const std::optional<int> value = values_.find(output)) {
+        return ir_->values[static_cast<std::size_t>(*value)]->producer;
       }
     }
     for (const std::string& input : step(i).inputs) {
-      const auto value = values_.find(input);
-      if (value == values_.end() || contract_->find_port(input) != nullptr) {
+      const std::optional<int> value = values_.find(input);
+      if (!value || contract_->find_port(input) != nullptr) {
         const auto& escapes = contract_->escapes;
-        if (value == values_.end() ||
-            std::find(escapes.begin(), escapes.end(), input) == escapes.end()) {
+        if (!value || std::find(escapes.begin(), escapes.end(), input) == escapes.end()) {
           continue;
         }
       }
-      for (const int reader : readers_->of(value->second)) {
+      for (const int reader : readers_->of(*value)) {
         if (reader != Readers::kBorder && is_named(i, reader)) {
           return reader;
         }
@@ -205,8 +228,7 @@ class Matcher {
         }
         continue;
       }
-      const auto [bound, is_new] = values_.emplace(names[i], values[i]);
-      if (!is_new && bound->second != values[i]) {
+      if (!values_.bind(names[i], values[i])) {
         return false;
       }
     }
@@ -231,13 +253,9 @@ class Matcher {
     steps_[i] = kAbsent;
     const std::string& input = step(i).inputs[0];
     const std::string& output = step(i).outputs[0];
-    const auto known = values_.contains(output) ? values_.find(output) : values_.find(input);
-    if (known == values_.end()) {
-      return false;
-    }
-    const int value = known->second;
-    return values_.emplace(input, value).first->second == value &&
-           values_.emplace(output, value).first->second == value;
+    const std::optional<int> made = values_.find(output);
+    const std::optional<int> value = made ? made : values_.find(input);
+    return value && values_.bind(input, *value) && values_.bind(output, *value);
   }
 
   // Nobody outside reads what is made inside, unless it is an output port.
@@ -266,7 +284,8 @@ class Matcher {
   }
 
   Match match() const {
-    Match match{.operators = {}, .values = values_, .attributes = attributes_, .alternatives = {}};
+    Match match{
+        .operators = {}, .values = values_.values(), .attributes = attributes_, .alternatives = {}};
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       if (steps_[i] >= 0) {
         match.operators.push_back(steps_[i]);
@@ -283,7 +302,7 @@ class Matcher {
   const Readers* readers_;
   const std::vector<bool>* is_free_;
   std::vector<int> steps_;
-  std::map<std::string, int> values_;
+  Bound values_;
   std::map<std::string, double> attributes_;
 };
 

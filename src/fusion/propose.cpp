@@ -33,7 +33,7 @@ class Steps {
       : ir_(ir),
         order_(order),
         planner_(planner),
-        keys_(ir, order, planner.placement()),
+        keys_(ir, order, planner.finder().readers(), planner.placement()),
         ending_at_(order.size() + 1) {
     for (int begin = 0; begin < size(); ++begin) {
       add_from(begin);
@@ -41,8 +41,8 @@ class Steps {
   }
 
   int size() const { return static_cast<int>(order_.size()); }
-  std::size_t kind_count() const { return us_.size(); }
-  double us(int kind) const { return us_[static_cast<std::size_t>(kind)]; }
+  // Of each kind.
+  const std::vector<double>& us() const { return us_; }
   // The longest first.
   const std::vector<Step>& ending_at(int end) const {
     return ending_at_[static_cast<std::size_t>(end)];
@@ -78,7 +78,7 @@ class Steps {
       const auto group = planner_.best_group(operators_of(order_, segment));
       us_.push_back(group ? planner_.predict(*group).value_or(kNever) : kNever);
     }
-    if (us(known->second) < kNever) {
+    if (us_[static_cast<std::size_t>(known->second)] < kNever) {
       ending_at_[static_cast<std::size_t>(segment.end)].push_back(
           {.begin = segment.begin, .kind = known->second});
     }
@@ -93,47 +93,64 @@ class Steps {
   std::vector<std::vector<Step>> ending_at_;
 };
 
-// A cut of the whole order, the best one without some kinds of segments.
-struct Cut {
-  double us = 0;
-  std::vector<Segment> segments;
-  std::vector<int> kinds;       // that it has, each once, in order
-  std::vector<bool> forbidden;  // which kinds it may not have
+// The best cut of the first operators, and the last segment of it.
+struct Best {
+  double us = kNever;
+  Step last;
 };
 
-// The best cut of the first operators, for each number of them.
+// The best cut of the whole order without some kinds of segments.
+struct Cut {
+  std::vector<bool> forbidden;  // the kinds that it may not have
+  std::vector<Best> best;       // for each number of first operators
+
+  double us() const { return best.back().us; }
+
+  // Calls visit(begin, end, kind) for each segment, the last first.
+  template <typename Visit>
+  void for_each(const Visit& visit) const {
+    for (int end = static_cast<int>(best.size()) - 1; end > 0;) {
+      const Step& last = best[static_cast<std::size_t>(end)].last;
+      visit(last.begin, end, last.kind);
+      end = last.begin;
+    }
+  }
+
+  Scheme scheme() const {
+    std::vector<Segment> segments;
+    for_each([&](int begin, int end, int) { segments.push_back({.begin = begin, .end = end}); });
+    std::reverse(segments.begin(), segments.end());
+    return Scheme::of_segments(segments);
+  }
+
+  std::set<int> kinds() const {
+    std::set<int> kinds;
+    for_each([&](int, int, int kind) { kinds.insert(kind); });
+    return kinds;
+  }
+};
+
 std::optional<Cut> best_cut(const Steps& steps, std::vector<bool> forbidden) {
-  struct Best {
-    double us = kNever;
-    Step last;
-  };
+  std::vector<double> us = steps.us();
+  for (std::size_t kind = 0; kind < us.size(); ++kind) {
+    us[kind] = forbidden[kind] ? kNever : us[kind];
+  }
   std::vector<Best> best(static_cast<std::size_t>(steps.size()) + 1);
   best[0].us = 0;
   for (int end = 1; end <= steps.size(); ++end) {
     Best& here = best[static_cast<std::size_t>(end)];
     for (const Step& step : steps.ending_at(end)) {
-      const double us = best[static_cast<std::size_t>(step.begin)].us + steps.us(step.kind);
-      if (us < here.us && !forbidden[static_cast<std::size_t>(step.kind)]) {
-        here = {.us = us, .last = step};
+      const double sum_us =
+          best[static_cast<std::size_t>(step.begin)].us + us[static_cast<std::size_t>(step.kind)];
+      if (sum_us < here.us) {
+        here = {.us = sum_us, .last = step};
       }
     }
   }
   if (best.back().us == kNever) {
     return std::nullopt;
   }
-  std::vector<int> kinds;
-  Cut cut{.us = best.back().us, .segments = {}, .kinds = {}, .forbidden = std::move(forbidden)};
-  for (int end = steps.size(); end > 0;) {
-    const Step& last = best[static_cast<std::size_t>(end)].last;
-    cut.segments.push_back({.begin = last.begin, .end = end});
-    kinds.push_back(last.kind);
-    end = last.begin;
-  }
-  std::reverse(cut.segments.begin(), cut.segments.end());
-  std::sort(kinds.begin(), kinds.end());
-  kinds.erase(std::unique(kinds.begin(), kinds.end()), kinds.end());
-  cut.kinds = std::move(kinds);
-  return cut;
+  return Cut{.forbidden = std::move(forbidden), .best = std::move(best)};
 }
 
 }  // namespace
@@ -146,22 +163,22 @@ std::vector<Proposal> propose_schemes(const graph::Ir& ir, const OperatorOrder& 
   std::vector<Cut> open;
   std::vector<Proposal> proposals;
   std::set<std::vector<bool>> tried;
-  if (auto cut = best_cut(steps, std::vector<bool>(steps.kind_count(), false))) {
+  if (auto cut = best_cut(steps, std::vector<bool>(steps.us().size(), false))) {
     open.push_back(*std::move(cut));
   }
   while (!open.empty() && proposals.size() < count) {
     const auto next = std::min_element(open.begin(), open.end(),
-                                       [](const Cut& a, const Cut& b) { return a.us < b.us; });
+                                       [](const Cut& a, const Cut& b) { return a.us() < b.us(); });
     const Cut cut = std::move(*next);
     open.erase(next);
-    Scheme scheme = Scheme::of_segments(cut.segments);
+    Scheme scheme = cut.scheme();
     const bool is_known =
         std::any_of(proposals.begin(), proposals.end(),
                     [&](const Proposal& proposal) { return proposal.scheme == scheme; });
     if (!is_known) {
-      proposals.push_back({.scheme = std::move(scheme), .predicted_us = cut.us});
+      proposals.push_back({.scheme = std::move(scheme), .predicted_us = cut.us()});
     }
-    for (const int kind : proposals.size() < count ? cut.kinds : std::vector<int>()) {
+    for (const int kind : proposals.size() < count ? cut.kinds() : std::set<int>()) {
       std::vector<bool> forbidden = cut.forbidden;
       forbidden[static_cast<std::size_t>(kind)] = true;
       if (tried.insert(forbidden).second) {

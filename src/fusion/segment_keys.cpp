@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <span>
 #include <utility>
 
 #include "graph/encode.hpp"
@@ -11,15 +10,18 @@ namespace stof::fusion {
 
 namespace {
 
-// Hashes numbers, in one go.
+// Hashes numbers one by one, for keys that stay in this process: most are of so few that a buffer
+// for them would cost more than the hash. Each half is mixed as by SplitMix64.
 class Words {
  public:
-  Words() { words_.reserve(kUsual); }
-
-  void add(std::int64_t word) { words_.push_back(static_cast<std::uint64_t>(word)); }
+  void add(std::int64_t number) {
+    const auto word = static_cast<std::uint64_t>(number);
+    digest_.high = mix(digest_.high ^ word);
+    digest_.low = mix(digest_.low + word);
+  }
   void add(const base::Digest& digest) {
-    words_.push_back(digest.high);
-    words_.push_back(digest.low);
+    add(static_cast<std::int64_t>(digest.high));
+    add(static_cast<std::int64_t>(digest.low));
   }
   void add(const std::vector<std::int64_t>& numbers) {
     add(std::ssize(numbers));
@@ -27,12 +29,16 @@ class Words {
       add(number);
     }
   }
-  base::Digest digest() const { return base::hash(std::as_bytes(std::span(words_))); }
+  const base::Digest& digest() const { return digest_; }
 
  private:
-  static constexpr std::size_t kUsual = 16;
+  static std::uint64_t mix(std::uint64_t bits) {
+    bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9;
+    bits = (bits ^ bits >> 27) * 0x94d049bb133111eb;
+    return bits ^ bits >> 31;
+  }
 
-  std::vector<std::uint64_t> words_;
+  base::Digest digest_ = {.high = 0x9e3779b97f4a7c15, .low = 0x3c6ef372fe94f82a};
 };
 
 // What an operator means, whatever it reads.
@@ -55,10 +61,9 @@ int root_of(const graph::Ir& ir, int value) {
 
 }  // namespace
 
-SegmentKeys::SegmentKeys(const graph::Ir& ir, const OperatorOrder& order,
+SegmentKeys::SegmentKeys(const graph::Ir& ir, const OperatorOrder& order, const Readers& readers,
                          const Placement& placement)
     : lies_(ir.values.size()), is_known_(ir.values.size(), false) {
-  const Readers readers(ir);
   const std::vector<int> place_of = places_of(order, ir);
   std::vector<int> last_mention(ir.values.size(), -1);
   int mentions = 0;

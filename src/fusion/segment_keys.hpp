@@ -17,7 +17,8 @@ namespace stof::fusion {
 // and what is read outside. The reverse need not hold: one problem may have several keys.
 class SegmentKeys {
  public:
-  SegmentKeys(const graph::Ir& ir, const OperatorOrder& order, const Placement& placement);
+  SegmentKeys(const graph::Ir& ir, const OperatorOrder& order, const Readers& readers,
+              const Placement& placement);
 
   base::Digest key(const Segment& segment) const;
 

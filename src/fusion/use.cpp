@@ -33,12 +33,10 @@ View joined(const std::string& name, const View& view, std::span<const int> size
 
 class UseMaker {
  public:
-  UseMaker(const Candidate& candidate, const base::DeviceProfile& device)
+  UseMaker(const Candidate& candidate, const DeviceScalars& device)
       : contract_(candidate.kernel->contract), match_(candidate.match) {
     use_.kernel = candidate.kernel;
-    for (const auto& [name, value] : device.scalars()) {
-      use_.scope.device.emplace("device." + name, value);
-    }
+    use_.scope.device = device;
     use_.scope.attributes = match_.attributes;
     use_.scope.operators = match_.alternatives;
   }
@@ -360,9 +358,8 @@ class UseMaker {
       if (view.extents[axis] == 1) {
         continue;
       }
-      const bool is_told =
-          contract_.reads(fmt::format("stride.{}.{}", port.name, port.shape[axis].dim));
-      if (!is_told && view.strides[axis] != packed) {
+      if (view.strides[axis] != packed &&
+          !contract_.reads(fmt::format("stride.{}.{}", port.name, port.shape[axis].dim))) {
         throw Misfit{fmt::format("{} is not packed", port.name)};
       }
       packed = view.strides[axis] * view.extents[axis];
@@ -378,16 +375,23 @@ class UseMaker {
 
 }  // namespace
 
+DeviceScalars device_scalars(const base::DeviceProfile& device) {
+  DeviceScalars scalars;
+  for (const auto& [name, value] : device.scalars()) {
+    scalars.emplace("device." + name, value);
+  }
+  return scalars;
+}
+
 Use make_use(const Group& group, const Candidate& candidate, const graph::Ir& ir,
-             const Readers& readers, const Placement& placement,
-             const base::DeviceProfile& device) {
+             const Readers& readers, const Placement& placement, const DeviceScalars& device) {
   return UseMaker(candidate, device).make([&](UseMaker& maker) {
     maker.fill_group(group, ir, readers, placement);
   });
 }
 
 Use make_copy(const Candidate& candidate, const View& from, const View& to,
-              const base::DeviceProfile& device) {
+              const DeviceScalars& device) {
   return UseMaker(candidate, device).make([&](UseMaker& maker) { maker.fill_copy(from, to); });
 }
 

@@ -33,6 +33,10 @@ struct Use {
 // Axes of the ports of a copy.
 inline constexpr std::size_t kCopyAxes = 4;
 
+using DeviceScalars = decltype(contract::ContractScope::device);
+
+DeviceScalars device_scalars(const base::DeviceProfile& device);
+
 // The group's tensors as the ports of one of its candidates want them:
 //   matmul     x [batch, m, k], w [batch, k, n], y [batch, m, n]; leading axes of x are part of m
 //              where w has none. In a pattern of several operators x and y are as in the graph
@@ -40,10 +44,10 @@ inline constexpr std::size_t kCopyAxes = 4;
 //   copy       up to 4 axes, as many joined as strides allow
 //   all else   leading axes joined to the rank of the port, or axes of extent 1 in front
 Use make_use(const Group& group, const Candidate& candidate, const graph::Ir& ir,
-             const Readers& readers, const Placement& placement, const base::DeviceProfile& device);
+             const Readers& readers, const Placement& placement, const DeviceScalars& device);
 
 // The same for a copy of one tensor to another place of equal extents.
 Use make_copy(const Candidate& candidate, const View& from, const View& to,
-              const base::DeviceProfile& device);
+              const DeviceScalars& device);
 
 }  // namespace stof::fusion

@@ -166,6 +166,9 @@ class Walk {
 
 std::vector<int> Walk::operands(const Operator& op) const {
   std::vector<int> values = operand_ids(op);
+  if (values.size() < 2) {
+    return values;
+  }
   const auto others = std::stable_partition(values.begin(), values.end(), [&](int value) {
     return reader_counts_[static_cast<std::size_t>(value)] > 1;
   });
