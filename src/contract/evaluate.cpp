@@ -131,10 +131,27 @@ class LaunchEvaluator {
           "contract {}: a block of {} x {} x {} has {} threads, the most is {}", contract_.name,
           geometry.block[0], geometry.block[1], geometry.block[2], threads, kMaxThreads));
     }
+    check_cluster(geometry);
     return geometry;
   }
 
  private:
+  void check_cluster(const LaunchGeometry& geometry) const {
+    constexpr std::int64_t kMostBlocks = 8;  // that every GPU with clusters takes
+    const auto& cluster = geometry.cluster;
+    const std::int64_t blocks = cluster[0] * cluster[1] * cluster[2];
+    if (blocks > kMostBlocks) {
+      throw GraphError(fmt::format("contract {}: a cluster has {} blocks, the most is {}",
+                                   contract_.name, blocks, kMostBlocks));
+    }
+    for (std::size_t i = 0; i < cluster.size(); ++i) {
+      if (geometry.grid[i] % cluster[i] != 0) {
+        throw GraphError(fmt::format("contract {}: cluster[{}] is {}, and grid[{}] no multiple: {}",
+                                     contract_.name, i, cluster[i], i, geometry.grid[i]));
+      }
+    }
+  }
+
   std::array<std::int64_t, 3> extents(const char* what,
                                       const std::vector<expr::Formula>& list) const {
     const bool is_grid = &list == &contract_.launch.grid;
@@ -264,6 +281,17 @@ bool lies_transposed(const Port& port, const ContractScope& scope) {
   };
   const std::size_t rank = port.shape.size();
   return rank > 1 && stride(rank - 1) != 1 && stride(rank - 2) == 1;
+}
+
+std::optional<std::string> launch_fault(const TemplateContract& contract,
+                                        const ContractScope& scope) {
+  try {
+    evaluate_launch(contract, scope);
+    tensor_map_boxes(contract, scope);
+  } catch (const GraphError& error) {
+    return error.what();
+  }
+  return std::nullopt;
 }
 
 std::vector<std::vector<std::int64_t>> tensor_map_boxes(const TemplateContract& contract,

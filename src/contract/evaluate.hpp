@@ -60,9 +60,14 @@ bool is_allowed(const TemplateContract& contract, const ContractScope& scope);
 std::vector<kernel::KernelConfig> allowed_configs(const TemplateContract& contract,
                                                   ContractScope scope);
 
-// Throws GraphError where an extent is not in [1, 2^31 - 1], a block has more than 1024 threads, or
-// bytes are negative: "contract rms_norm: grid[0] = ceil_div(dim.tokens, 4) is 0, the least is 1".
+// Throws GraphError where an extent is out of range, a block has more than 1024 threads, a cluster
+// has more than 8 blocks or does not divide the grid, or bytes are negative or more than a block
+// may have: "contract rms_norm: grid[0] = ceil_div(dim.tokens, 4) is 0, the least is 1".
 LaunchGeometry evaluate_launch(const TemplateContract& contract, const ContractScope& scope);
+
+// What evaluate_launch or tensor_map_boxes says against a launch; nothing where it may be.
+std::optional<std::string> launch_fault(const TemplateContract& contract,
+                                        const ContractScope& scope);
 
 // What the author declares of one block.
 struct ResourceEstimate {

@@ -186,8 +186,8 @@ GpuBackend::GpuBackend(const EngineOptions& options)
                .seconds = options.tuning_seconds,
                .stop = options.tuning_stop}),
       norm_deferral_(options.norm_deferral),
-      renderer_(open_templates(options)),
-      trusted_(trusted_templates(trust_tools(options))),
+      trusted_(trusted_templates(trust_tools(options), open_templates(options))),
+      renderer_(trusted_.store),
       jit_(cache_, compiler_,
            {.may_compile = options.jit != JitMode::Off,
             .on_event = [this](const jit::Event& event) { report(event); }}),
@@ -206,7 +206,6 @@ GpuBackend::GpuBackend(const EngineOptions& options)
 
 TrustTools GpuBackend::trust_tools(const EngineOptions& options) {
   return {.cache = &cache_,
-          .renderer = &renderer_,
           .compiler = &compiler_,
           .profile = &profile_,
           .device = device_,

@@ -91,9 +91,9 @@ class GpuBackend {
   TuningRequest tuning_;
   NormDeferral norm_deferral_;
   mutable std::mutex event_mutex_;
-  render::Renderer renderer_;
   compile::NvrtcCompiler compiler_;
   TrustedTemplates trusted_;
+  render::Renderer renderer_;
   jit::Jit jit_;
   jit::TemplateJit template_jit_;
   Tuner tuner_;

@@ -9,6 +9,7 @@
 
 #include "base/gpu_target.hpp"
 #include "render/include_closure.hpp"
+#include "render/renderer.hpp"
 #include "validate/check_template.hpp"
 #include "validate/verdict.hpp"
 
@@ -23,6 +24,11 @@ bool is_foreign(const render::TemplateStore& store, const std::string& file) {
   return store.find(file)->origin != render::kEmbeddedOrigin;
 }
 
+bool has_foreign_part(const render::TemplateStore& store, const std::string& file) {
+  return std::ranges::any_of(render::include_closure(store, file),
+                             [&](const auto& one) { return is_foreign(store, one); });
+}
+
 // Kernel templates into which something comes from a user's folder.
 std::vector<std::string> foreign_templates(const render::TemplateStore& store) {
   std::vector<std::string> files;
@@ -35,8 +41,7 @@ std::vector<std::string> foreign_templates(const render::TemplateStore& store) {
     if (!path.ends_with(".jinja") || !contract::has_contract(file.text)) {
       continue;
     }
-    const auto closure = render::include_closure(store, path);
-    if (std::ranges::any_of(closure, [&](const auto& one) { return is_foreign(store, one); })) {
+    if (has_foreign_part(store, path)) {
       files.push_back(path);
     }
   }
@@ -48,20 +53,22 @@ Trust wanted(const TrustTools& tools) {
                                                                 : Trust::Compiled);
 }
 
-std::optional<TemplateCheck> known(const TrustTools& tools, const std::string& file) {
+std::optional<TemplateCheck> known(const TrustTools& tools, const render::TemplateStore& store,
+                                   const std::string& file) {
   const base::GpuTarget target = base::parse_gpu_target(tools.profile->target);
   const auto find = [&](Climb climb) {
-    return validate::find_verdict(*tools.cache, tools.renderer->store(), file, target, climb);
+    return validate::find_verdict(*tools.cache, store, file, target, climb);
   };
   std::optional<TemplateCheck> verdict = find(Climb::Validated);
   return verdict || wanted(tools) == Trust::Validated ? verdict : find(Climb::Compiled);
 }
 
 // Sends it up the ladder, and keeps what comes of it.
-TemplateCheck checked(const TrustTools& tools, const std::string& file) {
+TemplateCheck checked(const TrustTools& tools, const render::Renderer& renderer,
+                      const std::string& file) {
   const bool is_run = wanted(tools) == Trust::Validated;
   const auto start = std::chrono::steady_clock::now();
-  validate::CheckTools ladder{.renderer = tools.renderer,
+  validate::CheckTools ladder{.renderer = &renderer,
                               .compiler = tools.compiler,
                               .devices = std::span(tools.profile, 1),
                               .gpu = {},
@@ -70,7 +77,7 @@ TemplateCheck checked(const TrustTools& tools, const std::string& file) {
     ladder.gpu = validate::Gpu{.device = *tools.device, .profile = *tools.profile};
   }
   TemplateCheck check = validate::check_template(ladder, file);
-  validate::add_verdict(*tools.cache, tools.renderer->store(),
+  validate::add_verdict(*tools.cache, renderer.store(),
                         base::parse_gpu_target(tools.profile->target),
                         is_run ? Climb::Validated : Climb::Compiled, check);
   const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
@@ -81,8 +88,9 @@ TemplateCheck checked(const TrustTools& tools, const std::string& file) {
   return check;
 }
 
-ForeignTemplate judged(const TrustTools& tools, const std::string& file) {
-  std::optional<TemplateCheck> check = known(tools, file);
+ForeignTemplate judged(const TrustTools& tools, const render::Renderer& renderer,
+                       const std::string& file) {
+  std::optional<TemplateCheck> check = known(tools, renderer.store(), file);
   if (!check && !tools.may_compile) {
     return {file, false, "it was never checked, and JitMode::Off compiles nothing"};
   }
@@ -90,7 +98,7 @@ ForeignTemplate judged(const TrustTools& tools, const std::string& file) {
     return {file, false, "it was never validated, and there is no GPU to do that on"};
   }
   if (!check) {
-    check = checked(tools, file);
+    check = checked(tools, renderer, file);
   }
   if (!check->is_passed()) {
     return {file, false,
@@ -105,17 +113,35 @@ ForeignTemplate judged(const TrustTools& tools, const std::string& file) {
 
 }  // namespace
 
-TrustedTemplates trusted_templates(const TrustTools& tools) {
-  const render::TemplateStore& store = tools.renderer->store();
-  std::map<std::string, std::string> texts = store.texts();
-  TrustedTemplates trusted{.library = {}, .foreign = {}, .digest = store.digest()};
-  for (const std::string& file : foreign_templates(store)) {
-    trusted.foreign.push_back(judged(tools, file));
-    const ForeignTemplate& one = trusted.foreign.back();
+TrustedTemplates trusted_templates(const TrustTools& tools,
+                                   std::shared_ptr<const render::TemplateStore> store) {
+  const render::Renderer renderer(store);
+  TrustedTemplates trusted{.store = store, .library = {}, .foreign = {}, .digest = store->digest()};
+  std::vector<std::string> left_out;
+  std::map<std::string, std::string> files;  // by name
+  for (const std::string& file : foreign_templates(*store)) {
+    ForeignTemplate one = judged(tools, renderer, file);
+    if (one.is_used) {
+      const std::string name = contract::parse_contract(file, store->find(file)->text).name;
+      const auto [first, is_first] = files.emplace(name, file);
+      if (!is_first) {
+        one = {file, false, fmt::format("its name '{}' is that of {} too", name, first->second)};
+      }
+    }
     if (!one.is_used) {
-      texts.erase(file);
+      left_out.push_back(file);
       trusted.digest = base::hash(trusted.digest.hex() + file);
       tools.report({.stage = "quarantine", .name = file, .detail = one.detail});
+    }
+    trusted.foreign.push_back(std::move(one));
+  }
+  if (!left_out.empty()) {
+    trusted.store = std::make_shared<const render::TemplateStore>(store->with_embedded(left_out));
+  }
+  std::map<std::string, std::string> texts = trusted.store->texts();
+  for (const std::string& file : left_out) {
+    if (has_foreign_part(*trusted.store, file)) {
+      texts.erase(file);
     }
   }
   trusted.library = fusion::read_templates(texts);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -11,7 +12,7 @@
 #include "cache/cache.hpp"
 #include "compile/compiler.hpp"
 #include "fusion/template_library.hpp"
-#include "render/renderer.hpp"
+#include "render/template_store.hpp"
 #include "stof/options.hpp"
 
 namespace stof::engine {
@@ -24,6 +25,8 @@ struct ForeignTemplate {
 };
 
 struct TrustedTemplates {
+  // Shipped templates in the place of those in quarantine that hide them.
+  std::shared_ptr<const render::TemplateStore> store;
   fusion::TemplateLibrary library;  // without what is in quarantine
   std::vector<ForeignTemplate> foreign;
   base::Digest digest;  // of all texts, and of what is left out
@@ -31,7 +34,6 @@ struct TrustedTemplates {
 
 struct TrustTools {
   cache::Cache* cache = nullptr;
-  const render::Renderer* renderer = nullptr;
   const compile::Compiler* compiler = nullptr;
   const base::DeviceProfile* profile = nullptr;
   std::optional<int> device;   // nothing: there is no GPU
@@ -41,9 +43,11 @@ struct TrustTools {
   std::function<void(const Event&)> report;
 };
 
-// The templates of the renderer's store that may be used. Foreign ones of which the cache has no
-// verdict climb the ladder (validate/check_template.hpp). Throws TemplateError where a contract is
-// wrong, CudaError where there is no compiler, CancelledError.
-TrustedTemplates trusted_templates(const TrustTools& tools);
+// The templates of a store that may be used. Foreign ones of which the cache has no verdict climb
+// the ladder (validate/check_template.hpp); of several with one name the first may be used. Throws
+// TemplateError where a shipped contract is wrong, CudaError where there is no compiler,
+// CancelledError.
+TrustedTemplates trusted_templates(const TrustTools& tools,
+                                   std::shared_ptr<const render::TemplateStore> store);
 
 }  // namespace stof::engine

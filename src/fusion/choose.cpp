@@ -58,7 +58,7 @@ std::int64_t distance(const contract::TemplateContract& contract, const KernelCo
 bool is_allowed(const contract::TemplateContract& contract, contract::ContractScope& scope,
                 const KernelConfig& config) {
   scope.config = config;
-  return contract::is_allowed(contract, scope);
+  return contract::is_allowed(contract, scope) && !contract::launch_fault(contract, scope);
 }
 
 // Whether there is one of its values for each parameter, and nothing else.
@@ -79,10 +79,13 @@ std::optional<KernelConfig> plain_config(const contract::TemplateContract& contr
   if (is_allowed(contract, scope, config)) {
     return config;
   }
-  const auto configs = contract::allowed_configs(contract, scope);
-  const auto nearest = std::min_element(
-      configs.begin(), configs.end(),
-      [&](const auto& a, const auto& b) { return distance(contract, a) < distance(contract, b); });
+  std::vector<KernelConfig> configs = contract::allowed_configs(contract, scope);
+  std::stable_sort(configs.begin(), configs.end(), [&](const auto& a, const auto& b) {
+    return distance(contract, a) < distance(contract, b);
+  });
+  const auto nearest = std::find_if(configs.begin(), configs.end(), [&](const auto& one) {
+    return is_allowed(contract, scope, one);
+  });
   return nearest == configs.end() ? std::nullopt : std::optional(*nearest);
 }
 

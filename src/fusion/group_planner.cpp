@@ -203,8 +203,11 @@ bool GroupPlanner::add_launch(std::vector<Use> uses, PlannedLaunch launch, std::
   const Choice* choice = chooser_.choose(uses, launch.chain, ir_, mask);
   if (choice == nullptr) {
     for (const Use& use : uses) {
-      misfits += fmt::format("\n  {}: no setting of its parameters is allowed on this device",
-                             use.kernel->contract.name);
+      contract::ContractScope scope = use.scope;
+      scope.config = contract::default_config(use.kernel->contract);
+      const auto fault = contract::launch_fault(use.kernel->contract, scope);
+      misfits += fmt::format("\n  {}: no setting of its parameters is allowed on this device{}",
+                             use.kernel->contract.name, fault ? "; " + *fault : "");
     }
     return false;
   }

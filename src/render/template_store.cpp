@@ -72,6 +72,22 @@ TemplateStore TemplateStore::from_texts(const std::map<std::string, std::string>
   return store;
 }
 
+TemplateStore TemplateStore::with_embedded(std::span<const std::string> paths) const {
+  TemplateStore store = *this;
+  for (const EmbeddedTemplate& embedded : embedded_templates()) {
+    const std::string path(embedded.path);
+    if (std::ranges::find(paths, path) != paths.end()) {
+      store.files_.at(path) = {.text = std::string(embedded.text),
+                               .origin = std::string(kEmbeddedOrigin)};
+    }
+  }
+  std::erase_if(store.shadows_, [&](const Shadow& shadow) {
+    return std::ranges::find(paths, shadow.path) != paths.end();
+  });
+  store.seal();
+  return store;
+}
+
 void TemplateStore::add_folder(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::recursive_directory_iterator entry(folder, error);

@@ -39,6 +39,9 @@ class TemplateStore {
   // Of given texts, as if they were embedded.
   static TemplateStore from_texts(const std::map<std::string, std::string>& texts);
 
+  // The same, with embedded files again in the place of those that hide them.
+  TemplateStore with_embedded(std::span<const std::string> paths) const;
+
   // Null where there is none. Throws Failure for a path that is absolute or holds "..".
   const TemplateFile* find(std::string_view path) const;
 

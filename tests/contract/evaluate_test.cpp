@@ -43,6 +43,21 @@ TEST_CASE("a block has no more shared memory than the device gives it") {
   CHECK(launch_error(contract, scope) == "no error");
 }
 
+TEST_CASE("a cluster divides the grid, and has no more blocks than GPUs take") {
+  json header = full_header();
+  header["launch"]["grid"] = {"12"};
+  const auto error = [&](const char* cluster) {
+    header["launch"]["cluster"] = {cluster};
+    const TemplateContract contract = parse(header);
+    const ContractScope scope = scope_of(contract);
+    CHECK(launch_fault(contract, scope).value_or("no error") == launch_error(contract, scope));
+    return launch_error(contract, scope);
+  };
+  CHECK(error("6") == "no error");
+  CHECK(error("5") == "contract rms_norm_residual: cluster[0] is 5, and grid[0] no multiple: 12");
+  CHECK(error("12") == "contract rms_norm_residual: a cluster has 12 blocks, the most is 8");
+}
+
 TEST_CASE("launch, cost and scalar arguments come from the header's expressions") {
   const TemplateContract contract = parse(full_header());
   ContractScope scope = scope_of(contract);

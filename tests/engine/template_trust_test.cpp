@@ -88,6 +88,47 @@ TEST_CASE("trust: one with the name of a shipped template is in quarantine") {
   CHECK_NOTHROW(engine.build(unit_rows_graph()));
 }
 
+TEST_CASE("trust: a shipped template is back where one that hides it is in quarantine") {
+  TrustScene scene(unit_rows_template());
+  const std::string shipped = "norm/rms_norm.jinja";
+  const std::string text =
+      base::read_file(std::string(STOF_SOURCE_DIR "/templates/") + shipped, 1 << 20);
+  Graph graph("norm");
+  const auto x = graph.input("x", {64, 1024}, DType::Float16);
+  graph.output("y", graph.rms_norm(x, graph.weight("gain", {1024}, DType::Float16)));
+  for (const bool is_good : {true, false}) {
+    scene.write(shipped, text + (is_good ? "// mine\n" : "int mine = yours;\n"));
+    const Engine engine = scene.engine(for_hopper());
+    CHECK(scene.quarantined.size() == (is_good ? 0 : 1));
+    const std::string plan = engine.build(graph).explain();
+    CHECK(plan.find(": norm/rms_norm.jinja, grid") != std::string::npos);
+    CHECK((plan.find("in quarantine: template norm/rms_norm.jinja: compile: ") !=
+           std::string::npos) == !is_good);
+  }
+}
+
+TEST_CASE("trust: of two templates with one name the first is used") {
+  TrustScene scene(unit_rows_template());
+  scene.write("norm/unit_rows_again.jinja", unit_rows_template());
+  const std::string text = explained(scene.engine(for_hopper()));
+  REQUIRE(scene.quarantined.size() == 1);
+  CHECK(scene.quarantined[0] ==
+        "norm/unit_rows_again.jinja: its name 'unit_rows' is that of norm/unit_rows.jinja too");
+  CHECK(text.find(": norm/unit_rows.jinja, grid") != std::string::npos);
+}
+
+TEST_CASE("trust: a template whose launch is out of range for a graph is not for it") {
+  TrustScene scene(unit_rows_template(
+      "[\"ceil_div(dim.rows * param.threads_per_row, max(param.threads_per_row, 128))\"]",
+      "[\"1\", \"dim.rows\"]"));
+  const Engine engine = scene.engine(for_hopper());
+  REQUIRE(scene.quarantined.empty());
+  for (const std::int64_t rows : {65535, 65536}) {
+    const std::string text = engine.build(unit_rows_graph(rows)).explain();
+    CHECK((text.find(": norm/unit_rows.jinja, grid") != std::string::npos) == (rows == 65535));
+  }
+}
+
 TEST_CASE("trust: a plan says where no launch has a template of the user's") {
   TrustScene scene(unit_rows_template());
   Graph graph("relu");

@@ -25,9 +25,9 @@ inline std::string unit_rows_template(const std::string& from = {}, const std::s
 }
 
 // Its rows become unit vectors.
-inline Graph unit_rows_graph() {
+inline Graph unit_rows_graph(std::int64_t rows = 3000) {
   Graph graph("unit_rows");
-  auto x = graph.input("x", {3000, 1024}, DType::Float16);
+  auto x = graph.input("x", {rows, 1024}, DType::Float16);
   auto sum = graph.reduce_sum(graph.multiply(x, x), -1, /*keep_axis=*/true);
   graph.output("y", graph.divide(x, graph.sqrt(sum)));
   return graph;
