@@ -158,10 +158,13 @@ class Files(unittest.TestCase):
             results.data |= {"command": "attention --rounds 1", "date": ""}
             results.describe(gpu="none", clocks_mhz={"sm": 1980})
             row = bench_results.make_row("a", {"stof": [[2.0]], "flex:default": [[6.0]]}, {"cudnn": "no kernel"}, kind="sparse", error=2.5e-4, kernel="row_wise")
-            results.add(row)
+            results.add({**row, "error": 1.0})
+            results.add(row)  # in its place
             self.assertEqual(json.loads(Path(folder, "new/attention.json").read_text())["rows"], [row])
             results = bench_results.Results(Path(folder, "new"), "attention", kinds, continues=True)
+            results.leave_out(["b"])
             results.add(bench_results.make_row("b", {"cudnn": [[7.0]]}, {"stof": "no template"}, kind="sparse"))
+            self.assertEqual(results.data["left_out"], [])
             results.leave_out(["c", "d"])
             self.assertEqual(Path(folder, "new/attention.md").read_text(), TABLE)
             self.assertEqual(sorted(file.name for file in Path(folder, "new").iterdir()), ["attention.json", "attention.md"])

@@ -340,7 +340,10 @@ class Results:
         self.write()
 
     def add(self, row: dict) -> None:
-        self.data["rows"].append(row)
+        """In the place of an older row of the case."""
+        case = row["case"]
+        self.data["rows"] = [*(one for one in self.data["rows"] if one["case"] != case), row]
+        self.data["left_out"] = [one for one in self.data["left_out"] if one != case]
         self.write()
 
     def leave_out(self, cases: list[str]) -> None:
