@@ -163,6 +163,17 @@ HeaderRange find_header(std::string_view text) {
   return {begin, text[end - 1] == '-' ? end - 1 : end};
 }
 
+bool has_late_header(std::string_view text) {
+  for (std::size_t at = text.find("{#", 1); at < text.size(); at = text.find("{#", at + 1)) {
+    const HeaderRange range = find_header(text.substr(at));
+    if (text.substr(at + range.begin, range.end - range.begin).find("\"contract\"") !=
+        std::string_view::npos) {
+      return true;
+    }
+  }
+  return false;
+}
+
 HeaderValue HeaderValue::read(const std::string& file, std::string_view text) {
   auto document = std::make_shared<HeaderDocument>();
   document->file = file;

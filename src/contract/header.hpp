@@ -64,4 +64,7 @@ struct HeaderRange {
 };
 HeaderRange find_header(std::string_view text);  // begin == end: none
 
+// True if a comment that is not the first thing in a text holds what looks like a header.
+bool has_late_header(std::string_view text);
+
 }  // namespace stof::contract

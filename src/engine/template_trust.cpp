@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/gpu_target.hpp"
+#include "contract/header.hpp"
 #include "render/include_closure.hpp"
 #include "render/renderer.hpp"
 #include "validate/check_template.hpp"
@@ -32,11 +33,6 @@ bool has_foreign_part(const render::TemplateStore& store, const std::string& fil
 // Kernel templates into which something comes from a user's folder.
 std::vector<std::string> foreign_templates(const render::TemplateStore& store) {
   std::vector<std::string> files;
-  const bool has_foreign = std::ranges::any_of(
-      store.files(), [&](const auto& file) { return is_foreign(store, file.first); });
-  if (!has_foreign) {
-    return files;
-  }
   for (const auto& [path, file] : store.files()) {
     if (!path.ends_with(".jinja") || !contract::has_contract(file.text)) {
       continue;
@@ -111,20 +107,61 @@ ForeignTemplate judged(const TrustTools& tools, const render::Renderer& renderer
                                  : "validated; " + race->detail};
 }
 
+// The paths of the shipped kernel templates, by name.
+std::map<std::string, std::string> shipped_names() {
+  std::map<std::string, std::string> files;
+  for (const render::EmbeddedTemplate& one : render::embedded_templates()) {
+    const std::string path(one.path);
+    if (path.ends_with(".jinja") && contract::has_contract(one.text)) {
+      files.emplace(contract::parse_contract(path, one.text).name, path);
+    }
+  }
+  return files;
+}
+
+// Files of a user's that would be overlooked: their headers do not come first, or they have none
+// and hide shipped kernel templates.
+std::vector<ForeignTemplate> overlooked(const render::TemplateStore& store,
+                                        const std::map<std::string, std::string>& shipped) {
+  std::vector<ForeignTemplate> files;
+  for (const auto& [path, file] : store.files()) {
+    if (!path.ends_with(".jinja") || !is_foreign(store, path) ||
+        contract::has_contract(file.text)) {
+      continue;
+    }
+    if (contract::has_late_header(file.text)) {
+      files.push_back({path, false, "contract: something stands ahead of the header"});
+    } else if (std::ranges::any_of(shipped, [&](const auto& one) { return one.second == path; })) {
+      files.push_back({path, false, "contract: it hides a shipped template, and has no header"});
+    }
+  }
+  return files;
+}
+
 }  // namespace
 
 TrustedTemplates trusted_templates(const TrustTools& tools,
                                    std::shared_ptr<const render::TemplateStore> store) {
   const render::Renderer renderer(store);
   TrustedTemplates trusted{.store = store, .library = {}, .foreign = {}, .digest = store->digest()};
-  std::vector<std::string> left_out;
+  const bool has_foreign = std::ranges::any_of(
+      store->files(), [&](const auto& file) { return is_foreign(*store, file.first); });
   std::map<std::string, std::string> files;  // by name
-  for (const std::string& file : foreign_templates(*store)) {
-    ForeignTemplate one = judged(tools, renderer, file);
+  std::vector<ForeignTemplate> all;
+  if (has_foreign) {
+    files = shipped_names();
+    all = overlooked(*store, files);
+    for (const std::string& file : foreign_templates(*store)) {
+      all.push_back(judged(tools, renderer, file));
+    }
+  }
+  std::vector<std::string> left_out;
+  for (ForeignTemplate& one : all) {
+    const std::string file = one.file;
     if (one.is_used) {
       const std::string name = contract::parse_contract(file, store->find(file)->text).name;
-      const auto [first, is_first] = files.emplace(name, file);
-      if (!is_first) {
+      const auto first = files.emplace(name, file).first;
+      if (first->second != file) {
         one = {file, false, fmt::format("its name '{}' is that of {} too", name, first->second)};
       }
     }

@@ -140,15 +140,43 @@ std::map<std::string, std::string> shipped_and(const render::TemplateStore& stor
   return texts;
 }
 
+// An alternative may leave out the last operands of the others.
+void check_operands(const contract::PatternStep& step, std::span<const graph::OpKind> kinds) {
+  const std::size_t count = step.inputs.size();
+  std::size_t most = 0;
+  bool is_variadic = false;
+  for (const graph::OpKind kind : kinds) {
+    const graph::OpInfo& info = graph::op_info(kind);
+    if (count < graph::at(info.min_inputs())) {
+      throw GraphError(fmt::format("pattern: {} of {} operands, the least is {}", info.name, count,
+                                   info.min_inputs()));
+    }
+    if (step.outputs.size() > graph::at(info.max_outputs)) {
+      throw GraphError(fmt::format("pattern: {} with {} results, the most is {}", info.name,
+                                   step.outputs.size(), info.max_outputs));
+    }
+    most = std::max(most, info.inputs.size());
+    is_variadic = is_variadic || info.is_variadic;
+  }
+  if (!kinds.empty() && count > most && !is_variadic) {
+    throw GraphError(
+        fmt::format("pattern: {} of {} operands, the most is {}", step.op, count, most));
+  }
+}
+
 // Operators and attributes that there are. Throws GraphError for others.
 void check_pattern(const contract::TemplateContract& contract) {
   for (const contract::PatternStep& step : contract.pattern) {
     std::vector<std::string> names = step.alternatives;
     names.insert(names.begin(), step.op);
+    std::vector<graph::OpKind> kinds;
     for (const std::string& name : names) {
       const auto kind = graph::op_kind_from_name(name);
       if (!kind && name != kCopy) {
         throw GraphError(fmt::format("pattern: there is no operator '{}'", name));
+      }
+      if (kind) {
+        kinds.push_back(*kind);
       }
       for (const contract::PatternAttribute& attribute : step.attributes) {
         const std::vector<std::string> known =
@@ -161,6 +189,7 @@ void check_pattern(const contract::TemplateContract& contract) {
         }
       }
     }
+    check_operands(step, kinds);
   }
 }
 

@@ -96,15 +96,33 @@ TEST_CASE("trust: a shipped template is back where one that hides it is in quara
   Graph graph("norm");
   const auto x = graph.input("x", {64, 1024}, DType::Float16);
   graph.output("y", graph.rms_norm(x, graph.weight("gain", {1024}, DType::Float16)));
+  for (const std::string& hidden : {std::string(), "\n" + text}) {
+    scene.write(shipped, hidden);
+    const Engine engine = scene.engine(for_hopper());
+    CHECK(scene.quarantined.size() == 1);
+    CHECK(engine.build(graph).explain().find(": norm/rms_norm.jinja, grid") != std::string::npos);
+  }
+  // One with its name is none of the two.
+  scene.write("a.jinja", unit_rows_template("\"name\": \"unit_rows\"", "\"name\": \"rms_norm\""));
   for (const bool is_good : {true, false}) {
     scene.write(shipped, text + (is_good ? "// mine\n" : "int mine = yours;\n"));
     const Engine engine = scene.engine(for_hopper());
-    CHECK(scene.quarantined.size() == (is_good ? 0 : 1));
+    CHECK(scene.quarantined.size() == (is_good ? 1 : 2));
     const std::string plan = engine.build(graph).explain();
     CHECK(plan.find(": norm/rms_norm.jinja, grid") != std::string::npos);
     CHECK((plan.find("in quarantine: template norm/rms_norm.jinja: compile: ") !=
            std::string::npos) == !is_good);
   }
+}
+
+TEST_CASE("trust: a header that does not come first is not overlooked") {
+  TrustScene scene("\n" + unit_rows_template());
+  scene.write("parts/mine.jinja", "{# A part. #}\n{% macro nothing() %}{% endmacro %}\n");
+  const std::string text = explained(scene.engine(for_hopper()));
+  REQUIRE(scene.quarantined.size() == 1);
+  CHECK(scene.quarantined[0] ==
+        "norm/unit_rows.jinja: contract: something stands ahead of the header");
+  CHECK(text.find("in quarantine: template norm/unit_rows.jinja") != std::string::npos);
 }
 
 TEST_CASE("trust: of two templates with one name the first is used") {

@@ -80,6 +80,11 @@ TEST_CASE("check_template: the first rung that fails is the last, and says why")
   std::string misspelt = doubles(kBody);
   misspelt.replace(misspelt.find("= add("), 6, "= addd(");
   CHECK(check(misspelt).rungs.back().detail == "pattern: there is no operator 'addd'");
+  std::string arity = doubles(kBody);
+  arity.replace(arity.find("add(x, x)"), 9, "add(x)");
+  CHECK(check(arity).rungs.back().detail == "pattern: add of 1 operands, the least is 2");
+  arity.replace(arity.find("add(x)"), 6, "add(x, x, x)");
+  CHECK(check(arity).rungs.back().detail == "pattern: add of 3 operands, the most is 2");
   std::string attribute = doubles(kBody);
   attribute.replace(attribute.find("add(x, x)"), 9, "reduce_max(x; axes = -1)");
   CHECK(check(attribute).rungs.back().detail ==
