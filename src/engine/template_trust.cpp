@@ -141,7 +141,7 @@ std::vector<ForeignTemplate> overlooked(const render::TemplateStore& store,
 }  // namespace
 
 TrustedTemplates trusted_templates(const TrustTools& tools,
-                                   std::shared_ptr<const render::TemplateStore> store) {
+                                   const std::shared_ptr<const render::TemplateStore>& store) {
   const render::Renderer renderer(store);
   TrustedTemplates trusted{.store = store, .library = {}, .foreign = {}, .digest = store->digest()};
   const bool has_foreign = std::ranges::any_of(

@@ -48,6 +48,6 @@ struct TrustTools {
 // TemplateError where a shipped contract is wrong, CudaError where there is no compiler,
 // CancelledError.
 TrustedTemplates trusted_templates(const TrustTools& tools,
-                                   std::shared_ptr<const render::TemplateStore> store);
+                                   const std::shared_ptr<const render::TemplateStore>& store);
 
 }  // namespace stof::engine
