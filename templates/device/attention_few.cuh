@@ -19,59 +19,44 @@ __device__ __forceinline__ uint4 load_if(bool exists, const T* place) {
   return exists ? load_once(place) : uint4{};
 }
 
-// The queries of a warp as A fragments. Of 32 elements of a row a lane has the eight neighbours
-// from 8 * (lane % 4) on.
+// 16 queries or keys of a warp, as A or B fragments. Of 32 elements of a row a lane has the eight
+// neighbours from 8 * (lane % 4) on.
 template <typename T, int HeadDim>
-struct FewQueries {
+struct HeadRows {
   static constexpr int kChunks = (HeadDim + 31) / 32;
 
   uint4 rows[2][kChunks];  // lane / 4, and eight further on
 
-  __device__ __forceinline__ void load(const T* queries, long long stride, int count, int lane) {
+  // Rows from `count` on become zero: they may be anything, and 0 * NaN would spoil the sums.
+  __device__ __forceinline__ void load(const T* first, long long stride, int count, int lane) {
 #pragma unroll
     for (int i = 0; i < 2 * kChunks; ++i) {
       const int row = lane / 4 + i / kChunks * 8, column = i % kChunks * 32 + lane % 4 * 8;
       rows[i / kChunks][i % kChunks] =
-          load_if(row < count && column < HeadDim, queries + row * stride + column);
+          load_if(row < count && column < HeadDim, first + row * stride + column);
     }
   }
 };
 
-// 16 keys as B fragments: lane / 4 and eight further on, in the order of the queries.
+// s = q k^T.
 template <typename T, int HeadDim>
-struct FewKeys {
-  static constexpr int kChunks = FewQueries<T, HeadDim>::kChunks;
-
-  uint4 rows[2][kChunks];
-
-  // Keys from `count` on become zero: they may be anything, and 0 * NaN would spoil the sums.
-  __device__ __forceinline__ void load(const T* keys, long long stride, int count, int lane) {
+__device__ __forceinline__ void multiply(float (&s)[1][8], const HeadRows<T, HeadDim>& q,
+                                         const HeadRows<T, HeadDim>& k) {
 #pragma unroll
-    for (int i = 0; i < 2 * kChunks; ++i) {
-      const int row = lane / 4 + i / kChunks * 8, column = i % kChunks * 32 + lane % 4 * 8;
-      rows[i / kChunks][i % kChunks] =
-          load_if(row < count && column < HeadDim, keys + row * stride + column);
+  for (int i = 0; i < 8; ++i)
+    s[0][i] = 0;
+#pragma unroll
+  for (int chunk = 0; chunk < HeadRows<T, HeadDim>::kChunks; ++chunk) {
+    const uint4 low = q.rows[0][chunk], high = q.rows[1][chunk];
+    const unsigned a[2][4] = {{low.x, high.x, low.y, high.y}, {low.z, high.z, low.w, high.w}};
+#pragma unroll
+    for (int n = 0; n < 2; ++n) {
+      const uint4 b = k.rows[n][chunk];
+      mma_m16n8k16<T>(&s[0][4 * n], a[0], b.x, b.y);
+      mma_m16n8k16<T>(&s[0][4 * n], a[1], b.z, b.w);
     }
   }
-
-  __device__ __forceinline__ void multiply(float (&s)[1][8],
-                                           const FewQueries<T, HeadDim>& q) const {
-#pragma unroll
-    for (int i = 0; i < 8; ++i)
-      s[0][i] = 0;
-#pragma unroll
-    for (int chunk = 0; chunk < kChunks; ++chunk) {
-      const uint4 low = q.rows[0][chunk], high = q.rows[1][chunk];
-      const unsigned a[2][4] = {{low.x, high.x, low.y, high.y}, {low.z, high.z, low.w, high.w}};
-#pragma unroll
-      for (int n = 0; n < 2; ++n) {
-        const uint4 b = rows[n][chunk];
-        mma_m16n8k16<T>(&s[0][4 * n], a[0], b.x, b.y);
-        mma_m16n8k16<T>(&s[0][4 * n], a[1], b.z, b.w);
-      }
-    }
-  }
-};
+}
 
 // 16 values as B fragments. Of 64 columns a lane has the eight neighbours from 8 * (lane / 4) on,
 // of keys 2 * (lane % 4), the next one, and those eight further on. So column n of block j of 8
