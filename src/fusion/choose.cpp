@@ -72,6 +72,16 @@ bool has_parameters(const contract::TemplateContract& contract, const KernelConf
          });
 }
 
+// The settings that restrictions allow, those near the default first.
+std::vector<KernelConfig> nearest_first(const contract::TemplateContract& contract,
+                                        const contract::ContractScope& scope) {
+  std::vector<KernelConfig> configs = contract::allowed_configs(contract, scope);
+  std::stable_sort(configs.begin(), configs.end(), [&](const auto& a, const auto& b) {
+    return distance(contract, a) < distance(contract, b);
+  });
+  return configs;
+}
+
 // The default, else the allowed setting nearest to it.
 std::optional<KernelConfig> plain_config(const contract::TemplateContract& contract,
                                          contract::ContractScope& scope) {
@@ -79,10 +89,7 @@ std::optional<KernelConfig> plain_config(const contract::TemplateContract& contr
   if (is_allowed(contract, scope, config)) {
     return config;
   }
-  std::vector<KernelConfig> configs = contract::allowed_configs(contract, scope);
-  std::stable_sort(configs.begin(), configs.end(), [&](const auto& a, const auto& b) {
-    return distance(contract, a) < distance(contract, b);
-  });
+  const std::vector<KernelConfig> configs = nearest_first(contract, scope);
   const auto nearest = std::find_if(configs.begin(), configs.end(), [&](const auto& one) {
     return is_allowed(contract, scope, one);
   });
@@ -384,11 +391,8 @@ void Chooser::list_all(Choice& choice, const std::vector<Use>& uses, const cost:
     const contract::TemplateContract& contract = use.kernel->contract;
     const cost::Problem problem =
         cost::make_problem(contract, use.scope, epilogue, bytes_of_ports(use));
-    std::vector<KernelConfig> configs = contract::allowed_configs(contract, use.scope);
-    // The model says nothing of some parameters: near the default first.
-    std::stable_sort(configs.begin(), configs.end(), [&](const auto& a, const auto& b) {
-      return distance(contract, a) < distance(contract, b);
-    });
+    // The model says nothing of some parameters.
+    const std::vector<KernelConfig> configs = nearest_first(contract, use.scope);
     const bool is_first = std::none_of(
         uses.data(), &use, [&](const Use& other) { return other.kernel == use.kernel; });
     for (const KernelConfig& config : configs) {
