@@ -65,18 +65,26 @@ Fastest fastest_product(const std::string& name, std::int64_t m, std::int64_t n,
   return fastest(name, {{"batch", 1}, {"m", m}, {"n", n}, {"k", k}}, device, epilogue);
 }
 
+struct AttentionSize {
+  std::int64_t heads = 16;
+  std::int64_t head_dim = 64;
+  std::int64_t batch = 1;
+  std::int64_t q_len = 0;  // as many as keys
+};
+
 cost::Prediction attention(const std::string& name, const Mask& mask, std::int64_t length,
-                           const kernel::KernelConfig& config, std::int64_t heads = 16,
-                           std::int64_t head_dim = 64, bool reads_captures = false) {
+                           const kernel::KernelConfig& config, const AttentionSize& size,
+                           bool reads_captures = false) {
   const contract::TemplateContract& contract = contract_of(name);
-  const auto dims = scope(contract, {{"batch", 1},
-                                     {"heads", heads},
-                                     {"kv_heads", heads},
-                                     {"q_len", length},
+  const std::int64_t q_len = size.q_len == 0 ? length : size.q_len;
+  const auto dims = scope(contract, {{"batch", size.batch},
+                                     {"heads", size.heads},
+                                     {"kv_heads", size.heads},
+                                     {"q_len", q_len},
                                      {"kv_len", length},
-                                     {"head_dim", head_dim},
-                                     {"value_dim", head_dim}});
-  const auto layout = mask::build_layout(mask, {.q_len = length, .kv_len = length});
+                                     {"head_dim", size.head_dim},
+                                     {"value_dim", size.head_dim}});
+  const auto layout = mask::build_layout(mask, {.q_len = q_len, .kv_len = length});
   const mask::MaskFeatures features = mask::measure(mask, layout);
   const auto tile_q = config.find("tile_q");
   const cost::TileWork tiles =
@@ -89,6 +97,13 @@ cost::Prediction attention(const std::string& name, const Mask& mask, std::int64
                                  .reads_captures = reads_captures};
   return cost::Model(base::shipped_profile("h200"))
       .predict(cost::make_problem(contract, dims, {}, kAll), config, &work);
+}
+
+cost::Prediction attention(const std::string& name, const Mask& mask, std::int64_t length,
+                           const kernel::KernelConfig& config, std::int64_t heads = 16,
+                           std::int64_t head_dim = 64, bool reads_captures = false) {
+  return attention(name, mask, length, config, AttentionSize{.heads = heads, .head_dim = head_dim},
+                   reads_captures);
 }
 
 const kernel::KernelConfig kTiles = {
@@ -258,27 +273,9 @@ TEST_CASE("attention: keys from stages where many rows have keys in each, rows o
 }
 
 TEST_CASE("attention: few blocks of few queries share the keys of a head, many do not") {
-  const contract::TemplateContract& contract = contract_of("attention_few_queries");
-  const auto layout = mask::build_layout(Mask(), {.q_len = 1, .kv_len = 4096});
-  const mask::MaskFeatures features = mask::measure(Mask(), layout);
-  const cost::TileWork tiles = cost::tile_work(mask::attention_tiles(layout, 64));
-  const cost::AttentionWork work{.features = &features,
-                                 .tiles = &tiles,
-                                 .long_tiles = {},
-                                 .windows = mask::count_window_columns(layout),
-                                 .has_score = false,
-                                 .reads_captures = false};
-  const auto time_us = [&](std::int64_t batch, std::int64_t parts) {
-    const auto dims = scope(contract, {{"batch", batch},
-                                       {"heads", 8},
-                                       {"kv_heads", 8},
-                                       {"q_len", 4},
-                                       {"kv_len", 4096},
-                                       {"head_dim", 128},
-                                       {"value_dim", 128}});
-    return cost::Model(base::shipped_profile("h200"))
-        .predict(cost::make_problem(contract, dims, {}, kAll), {{"parts", parts}, {"warps", 8}},
-                 &work)
+  const auto time_us = [](std::int64_t batch, std::int64_t parts) {
+    return attention("attention_few_queries", Mask(), 4096, {{"parts", parts}, {"warps", 8}},
+                     AttentionSize{.heads = 8, .head_dim = 128, .batch = batch, .q_len = 4})
         .total_us();
   };
   // 8.8 and 47.9 us with one sequence on an H200, 71.6 and 66.3 with 16.
