@@ -131,7 +131,8 @@ std::vector<ForeignTemplate> overlooked(const render::TemplateStore& store,
     }
     if (contract::has_late_header(file.text)) {
       files.push_back({path, false, "contract: something stands ahead of the header"});
-    } else if (std::ranges::any_of(shipped, [&](const auto& one) { return one.second == path; })) {
+    } else if (std::ranges::any_of(
+                   shipped, [&path = path](const auto& one) { return one.second == path; })) {
       files.push_back({path, false, "contract: it hides a shipped template, and has no header"});
     }
   }
