@@ -1,12 +1,17 @@
 #include "compile/check_entry.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "compile/kernel_parameters.hpp"
+
 namespace stof::compile {
 
-void check_entry(const CompiledKernel& kernel, const std::string& file, const std::string& name) {
+void check_entry(const CompiledKernel& kernel, const std::string& file, const std::string& name,
+                 std::span<const std::int64_t> argument_bytes) {
   const auto is_it = [&](const FunctionResources& function) {
     return function.is_entry && function.name == name;
   };
@@ -15,6 +20,19 @@ void check_entry(const CompiledKernel& kernel, const std::string& file, const st
                         fmt::format("the rendered source has no entry '{}', which is written "
                                     "extern \"C\" __global__ void {{{{ kernel }}}}(..)",
                                     name));
+  }
+  const std::vector<std::int64_t> parameters = parameter_bytes(kernel.cubin, name);
+  if (parameters.size() != argument_bytes.size()) {
+    throw TemplateError(file, 1, 1,
+                        fmt::format("the kernel has {} parameters, its launch passes {} arguments",
+                                    parameters.size(), argument_bytes.size()));
+  }
+  const auto [parameter, argument] = std::ranges::mismatch(parameters, argument_bytes);
+  if (parameter != parameters.end()) {
+    throw TemplateError(file, 1, 1,
+                        fmt::format("parameter {} of the kernel is of {} bytes, the argument that "
+                                    "its launch passes of {}",
+                                    parameter - parameters.begin(), *parameter, *argument));
   }
 }
 

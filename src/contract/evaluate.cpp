@@ -251,15 +251,20 @@ LaunchGeometry evaluate_launch(const TemplateContract& contract, const ContractS
 
 ResourceEstimate evaluate_resources(const TemplateContract& contract, const ContractScope& scope) {
   const Names names(contract, scope);
-  return {.threads = contract.resources.threads.evaluate_integer(names),
-          .shared_bytes = contract.resources.shared_bytes.evaluate_integer(names),
-          .registers = contract.resources.registers.evaluate_integer(names)};
+  const auto amount = [&](const expr::Formula& formula) {
+    return std::max<std::int64_t>(formula.evaluate_integer(names), 0);
+  };
+  return {.threads = amount(contract.resources.threads),
+          .shared_bytes = amount(contract.resources.shared_bytes),
+          .registers = amount(contract.resources.registers)};
 }
 
 WorkEstimate evaluate_cost(const TemplateContract& contract, const ContractScope& scope) {
   const Names names(contract, scope);
-  return {.flops = static_cast<double>(contract.cost.flops.evaluate_integer(names)),
-          .bytes = static_cast<double>(contract.cost.bytes.evaluate_integer(names))};
+  const auto amount = [&](const expr::Formula& formula) {
+    return static_cast<double>(std::max<std::int64_t>(formula.evaluate_integer(names), 0));
+  };
+  return {.flops = amount(contract.cost.flops), .bytes = amount(contract.cost.bytes)};
 }
 
 std::vector<expr::Value> scalar_arguments(const TemplateContract& contract,
@@ -272,6 +277,26 @@ std::vector<expr::Value> scalar_arguments(const TemplateContract& contract,
     }
   }
   return arguments;
+}
+
+std::vector<std::int64_t> argument_bytes(const TemplateContract& contract,
+                                         const ContractScope& scope) {
+  const std::vector<expr::Value> scalars = scalar_arguments(contract, scope);
+  auto scalar = scalars.begin();
+  std::vector<std::int64_t> bytes;
+  for (const Argument& argument : contract.launch.arguments) {
+    if (argument.kind == ArgumentKind::TensorMap) {
+      bytes.push_back(128);
+    } else if (argument.kind != ArgumentKind::Scalar) {
+      bytes.push_back(8);
+    } else {
+      const expr::Value& value = *scalar++;
+      bytes.push_back(std::holds_alternative<bool>(value)                               ? 1
+                      : argument.is_wide && std::holds_alternative<std::int64_t>(value) ? 8
+                                                                                        : 4);
+    }
+  }
+  return bytes;
 }
 
 bool lies_transposed(const Port& port, const ContractScope& scope) {

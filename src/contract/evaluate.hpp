@@ -69,7 +69,8 @@ LaunchGeometry evaluate_launch(const TemplateContract& contract, const ContractS
 std::optional<std::string> launch_fault(const TemplateContract& contract,
                                         const ContractScope& scope);
 
-// What the author declares of one block.
+// What the author declares of one block; what is less than nothing counts as nothing, here and in
+// evaluate_cost.
 struct ResourceEstimate {
   std::int64_t threads = 0;
   std::int64_t shared_bytes = 0;
@@ -84,6 +85,11 @@ WorkEstimate evaluate_cost(const TemplateContract& contract, const ContractScope
 // skipped.
 std::vector<expr::Value> scalar_arguments(const TemplateContract& contract,
                                           const ContractScope& scope);
+
+// The bytes of each argument of launch.arguments: 128 of a tensor map, 8 of a pointer and of a
+// scalar that is wide, 4 of an int and a float, 1 of a bool.
+std::vector<std::int64_t> argument_bytes(const TemplateContract& contract,
+                                         const ContractScope& scope);
 
 // Whether a port lies together along the axis before its last and not along the last; TMA then
 // takes the two in the other order.

@@ -1,6 +1,5 @@
 #include "cuda/elf_build_id.hpp"
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
@@ -8,28 +7,15 @@
 #include <elf.h>
 #include <fmt/format.h>
 
+#include "base/byte_view.hpp"
+
 namespace stof::cuda {
 
 namespace {
 
+using base::read;
+using base::slice;
 using Bytes = std::span<const std::byte>;
-
-// The part of a file that a header claims, cut off at the end of the file.
-Bytes slice(Bytes bytes, std::uint64_t offset, std::uint64_t size) {
-  const Bytes rest = bytes.subspan(std::min<std::uint64_t>(offset, bytes.size()));
-  return rest.first(std::min<std::uint64_t>(size, rest.size()));
-}
-
-template <typename T>
-std::optional<T> read(Bytes bytes, std::uint64_t offset) {
-  const Bytes part = slice(bytes, offset, sizeof(T));
-  if (part.size() < sizeof(T)) {
-    return std::nullopt;
-  }
-  T value;
-  std::memcpy(&value, part.data(), sizeof value);
-  return value;
-}
 
 std::string hex(Bytes bytes) {
   std::string text;

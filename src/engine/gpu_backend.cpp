@@ -19,6 +19,7 @@
 #include "cuda/read_device_profile.hpp"
 #include "engine/gpu_layouts.hpp"
 #include "execute/arena.hpp"
+#include "execute/argument.hpp"
 #include "fusion/rotated_products.hpp"
 #include "stof/error.hpp"
 
@@ -363,7 +364,8 @@ GpuCode GpuBackend::compile(const graph::Ir& given, bool may_tune, bool may_defe
   code.kernels =
       template_jit_.get_or_compile(lowered.specs, base::parse_gpu_target(profile_.target), stop_);
   for (std::size_t i = 0; i < lowered.specs.size(); ++i) {
-    compile::check_entry(code.kernels[i].compiled, lowered.specs[i].file, lowered.specs[i].entry);
+    compile::check_entry(code.kernels[i].compiled, lowered.specs[i].file, lowered.specs[i].entry,
+                         execute::argument_bytes(code.program, static_cast<int>(i)));
   }
   return code;
 }

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
 #include <variant>
+#include <vector>
 
 #include <cuda.h>
 
@@ -28,6 +30,18 @@ inline std::size_t argument_bytes(const kernel::LaunchArgument& argument) {
   return is_pointer(argument)
              ? sizeof(void*)
              : std::visit([](const auto& value) { return sizeof(value); }, argument);
+}
+
+// Of the arguments that the launches of one kernel of the program pass.
+inline std::vector<std::int64_t> argument_bytes(const kernel::Program& program, int kernel) {
+  const auto launch = std::ranges::find(program.launches, kernel, &kernel::LaunchRecord::kernel);
+  std::vector<std::int64_t> bytes;
+  if (launch != program.launches.end()) {
+    for (const kernel::LaunchArgument& argument : launch->arguments) {
+      bytes.push_back(static_cast<std::int64_t>(argument_bytes(argument)));
+    }
+  }
+  return bytes;
 }
 
 // Of a number; 0, the null pointer, for a pointer or a tensor map.

@@ -86,7 +86,7 @@ std::vector<compile::FunctionResources> compile_sources(const CheckTools& tools,
         throw GraphError(fmt::format("{}: {}", sources.cases[i], error.what()));
       }
     }
-    compile::check_entry(*outcomes[i].kernel, file, entry);
+    compile::check_entry(*outcomes[i].kernel, file, entry, sources.uses[i].argument_bytes);
     for (const std::string& fault : compile::quality_faults(*outcomes[i].kernel)) {
       warnings.push_back(fmt::format("{}: {}", sources.cases[i], fault));
     }
@@ -141,18 +141,19 @@ std::map<std::string, std::string> shipped_and(const render::TemplateStore& stor
 }
 
 // An alternative may leave out the last operands of the others.
-void check_operands(const contract::PatternStep& step, std::span<const graph::OpKind> kinds) {
+void check_operands(const contract::PatternStep& step, const std::string& place,
+                    std::span<const graph::OpKind> kinds) {
   const std::size_t count = step.inputs.size();
   std::size_t most = 0;
   bool is_variadic = false;
   for (const graph::OpKind kind : kinds) {
     const graph::OpInfo& info = graph::op_info(kind);
     if (count < graph::at(info.min_inputs())) {
-      throw GraphError(fmt::format("pattern: {} of {} operands, the least is {}", info.name, count,
-                                   info.min_inputs()));
+      throw GraphError(fmt::format("{}: {} of {} operands, the least is {}", place, info.name,
+                                   count, info.min_inputs()));
     }
     if (step.outputs.size() > graph::at(info.max_outputs)) {
-      throw GraphError(fmt::format("pattern: {} with {} results, the most is {}", info.name,
+      throw GraphError(fmt::format("{}: {} with {} results, the most is {}", place, info.name,
                                    step.outputs.size(), info.max_outputs));
     }
     most = std::max(most, info.inputs.size());
@@ -160,20 +161,22 @@ void check_operands(const contract::PatternStep& step, std::span<const graph::Op
   }
   if (!kinds.empty() && count > most && !is_variadic) {
     throw GraphError(
-        fmt::format("pattern: {} of {} operands, the most is {}", step.op, count, most));
+        fmt::format("{}: {} of {} operands, the most is {}", place, step.op, count, most));
   }
 }
 
 // Operators and attributes that there are. Throws GraphError for others.
 void check_pattern(const contract::TemplateContract& contract) {
-  for (const contract::PatternStep& step : contract.pattern) {
+  for (std::size_t i = 0; i < contract.pattern.size(); ++i) {
+    const contract::PatternStep& step = contract.pattern[i];
+    const std::string place = fmt::format("pattern.{}", i);
     std::vector<std::string> names = step.alternatives;
     names.insert(names.begin(), step.op);
     std::vector<graph::OpKind> kinds;
     for (const std::string& name : names) {
       const auto kind = graph::op_kind_from_name(name);
       if (!kind && name != kCopy) {
-        throw GraphError(fmt::format("pattern: there is no operator '{}'", name));
+        throw GraphError(fmt::format("{}: there is no operator '{}'", place, name));
       }
       if (kind) {
         kinds.push_back(*kind);
@@ -183,13 +186,13 @@ void check_pattern(const contract::TemplateContract& contract) {
             kind ? fusion::pattern_attributes(*kind) : std::vector<std::string>();
         if (std::ranges::find(known, attribute.name) == known.end()) {
           throw GraphError(
-              fmt::format("pattern: {} has no attribute '{}', {}", name, attribute.name,
+              fmt::format("{}: {} has no attribute '{}', {}", place, name, attribute.name,
                           known.empty() ? std::string("it has none")
                                         : fmt::format("it has {}", fmt::join(known, ", "))));
         }
       }
     }
-    check_operands(step, kinds);
+    check_operands(step, place, kinds);
   }
 }
 

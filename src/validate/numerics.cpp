@@ -11,6 +11,7 @@
 #include "base/parallel.hpp"
 #include "compile/check_entry.hpp"
 #include "compile/compile_all.hpp"
+#include "execute/argument.hpp"
 #include "execute/replay.hpp"
 #include "render/value.hpp"
 #include "stof/error.hpp"
@@ -54,14 +55,17 @@ class Loader {
     std::vector<std::string> keys;
     std::vector<compile::CompileTask> tasks;
     std::vector<const kernel::KernelSpec*> specs;
+    std::vector<std::vector<std::int64_t>> arguments;  // their bytes
     for (const fusion::Lowered* program : programs) {
-      for (const kernel::KernelSpec& spec : program->specs) {
+      for (std::size_t i = 0; i < program->specs.size(); ++i) {
+        const kernel::KernelSpec& spec = program->specs[i];
         const std::string key = key_of(spec);
         if (!kernels_.contains(key) && std::ranges::find(keys, key) == keys.end()) {
           tasks.push_back({.source = renderer_.render(spec.file, render::from_json(spec.variables)),
                            .target = base::parse_gpu_target(gpu_.profile.target)});
           keys.push_back(key);
           specs.push_back(&spec);
+          arguments.push_back(execute::argument_bytes(program->program, static_cast<int>(i)));
         }
       }
     }
@@ -71,7 +75,8 @@ class Loader {
       if (outcomes[i].error) {
         std::rethrow_exception(outcomes[i].error);
       }
-      compile::check_entry(*outcomes[i].kernel, specs[i]->file, specs[i]->entry);
+      compile::check_entry(*outcomes[i].kernel, specs[i]->file, specs[i]->entry,
+                           arguments[i]);
       kernels_.emplace(keys[i], *std::move(outcomes[i].kernel));
     }
   }

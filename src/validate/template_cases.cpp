@@ -215,6 +215,7 @@ class Cases {
     cases_.push_back({.text = std::move(text),
                       .variables = std::move(all),
                       .launch = launch,
+                      .argument_bytes = contract::argument_bytes(contract_, scope),
                       .declared = contract::evaluate_resources(contract_, scope)});
   }
 

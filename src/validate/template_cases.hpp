@@ -16,6 +16,7 @@ struct TemplateCase {  // NOLINT(bugprone-exception-escape): JSON moves without 
   std::string text;    // what is special about it: "param.tile_q = 128"
   nlohmann::json variables;
   contract::LaunchGeometry launch;
+  std::vector<std::int64_t> argument_bytes;  // of what a launch passes
   contract::ResourceEstimate declared;
 };
 

@@ -79,16 +79,16 @@ TEST_CASE("check_template: the first rung that fails is the last, and says why")
 
   std::string misspelt = doubles(kBody);
   misspelt.replace(misspelt.find("= add("), 6, "= addd(");
-  CHECK(check(misspelt).rungs.back().detail == "pattern: there is no operator 'addd'");
+  CHECK(check(misspelt).rungs.back().detail == "pattern.0: there is no operator 'addd'");
   std::string arity = doubles(kBody);
   arity.replace(arity.find("add(x, x)"), 9, "add(x)");
-  CHECK(check(arity).rungs.back().detail == "pattern: add of 1 operands, the least is 2");
+  CHECK(check(arity).rungs.back().detail == "pattern.0: add of 1 operands, the least is 2");
   arity.replace(arity.find("add(x)"), 6, "add(x, x, x)");
-  CHECK(check(arity).rungs.back().detail == "pattern: add of 3 operands, the most is 2");
+  CHECK(check(arity).rungs.back().detail == "pattern.0: add of 3 operands, the most is 2");
   std::string attribute = doubles(kBody);
   attribute.replace(attribute.find("add(x, x)"), 9, "reduce_max(x; axes = -1)");
   CHECK(check(attribute).rungs.back().detail ==
-        "pattern: reduce_max has no attribute 'axes', it has axis, keep_axis");
+        "pattern.0: reduce_max has no attribute 'axes', it has axis, keep_axis");
   CHECK(check(misspelt).rungs.size() == 1);
 
   const TemplateCheck no_render = check(doubles("{{ dim.rows }}"));  // is passed, not baked
@@ -119,6 +119,23 @@ TEST_CASE("check_template: what could not be launched") {
   CHECK(fault("dim.rows", "0", "other")
             .starts_with(
                 "doubles.jinja:1:1: the rendered source has no entry 'doubles', which is written"));
+}
+
+TEST_CASE("check_template: a kernel whose parameters are not what its launch passes") {
+  const auto fault = [](const std::string& from, const std::string& to) {
+    std::string text = doubles(kBody);
+    text.replace(text.find(from), from.size(), to);
+    const TemplateCheck refused = check(text);
+    CHECK(refused.rungs.back().name == "compile");
+    return refused.rungs.back().detail;
+  };
+  CHECK(fault("int rows)", "long long rows)") ==
+        "doubles.jinja:1:1: parameter 2 of the kernel is of 8 bytes, the argument that its launch "
+        "passes of 4");
+  CHECK(fault(", int rows)", ")") ==
+        "doubles.jinja:1:1: the kernel has 2 parameters, its launch passes 3 arguments");
+  CHECK(fault("int rows)", "int rows, float more)") ==
+        "doubles.jinja:1:1: the kernel has 4 parameters, its launch passes 3 arguments");
 }
 
 TEST_CASE("check_template: the document names every operator of patterns, with its attributes") {

@@ -23,6 +23,7 @@ TEST_CASE("mutants: every one has its text once, a contract, renders and compile
   const auto texts = stof::testing::good_templates();
   const base::DeviceProfile& device = base::shipped_profile("h200");
   std::vector<compile::CompileTask> tasks;
+  std::vector<std::vector<std::int64_t>> arguments;
   std::set<std::string> bugs;
   for (const Mutant& mutant : stof::testing::mutants()) {
     bugs.insert(std::string(mutant.bug) + mutant.file);
@@ -37,6 +38,7 @@ TEST_CASE("mutants: every one has its text once, a contract, renders and compile
     const validate::TemplateCase& one = cases[cases.size() > 1 ? 1 : 0];
     tasks.push_back({.source = renderer.render(mutant.file, render::from_json(one.variables)),
                      .target = base::parse_gpu_target(device.target)});
+    arguments.push_back(one.argument_bytes);
   }
   CHECK(bugs.size() == stof::testing::mutants().size());
   CHECK(bugs.size() >= 20);
@@ -47,6 +49,7 @@ TEST_CASE("mutants: every one has its text once, a contract, renders and compile
     REQUIRE_MESSAGE(outcomes[i].kernel.has_value(), std::string(mutant.bug));
     const std::string& text = texts.at(mutant.file);
     CHECK_NOTHROW(compile::check_entry(*outcomes[i].kernel, mutant.file,
-                                       contract::parse_contract(mutant.file, text).name));
+                                       contract::parse_contract(mutant.file, text).name,
+                                       arguments[i]));
   }
 }
