@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <map>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -139,47 +141,98 @@ std::vector<ForeignTemplate> overlooked(const render::TemplateStore& store,
   return files;
 }
 
+// Every foreign template of a store, and whether it may be used.
+std::vector<ForeignTemplate> judge_all(const TrustTools& tools,
+                                       const std::shared_ptr<const render::TemplateStore>& store,
+                                       const std::map<std::string, std::string>& shipped) {
+  std::vector<ForeignTemplate> all = overlooked(*store, shipped);
+  const render::Renderer renderer(store);
+  for (const std::string& file : foreign_templates(*store)) {
+    all.push_back(judged(tools, renderer, file));
+  }
+  return all;
+}
+
+// Parts of a user's that hide shipped ones, and with which a shipped template does not pass.
+std::vector<ForeignTemplate> faulty_parts(const render::TemplateStore& store,
+                                          std::span<const ForeignTemplate> all) {
+  std::vector<ForeignTemplate> parts;
+  for (const ForeignTemplate& one : all) {
+    if (one.is_used || is_foreign(store, one.file)) {
+      continue;
+    }
+    for (const std::string& part : render::include_closure(store, one.file)) {
+      const bool is_shipped =
+          std::ranges::find(render::embedded_templates(), part, &render::EmbeddedTemplate::path) !=
+          render::embedded_templates().end();
+      if (is_shipped && is_foreign(store, part) &&
+          std::ranges::find(parts, part, &ForeignTemplate::file) == parts.end()) {
+        parts.push_back({part, false, fmt::format("with it {} fails {}", one.file, one.detail)});
+      }
+    }
+  }
+  return parts;
+}
+
+std::vector<std::string> files_of(std::span<const ForeignTemplate> all) {
+  std::vector<std::string> files;
+  for (const ForeignTemplate& one : all) {
+    files.push_back(one.file);
+  }
+  return files;
+}
+
+// Of several templates with one name the first may be used.
+void leave_out_equal_names(const render::TemplateStore& store,
+                           std::map<std::string, std::string> files,
+                           std::vector<ForeignTemplate>& all) {
+  for (ForeignTemplate& one : all) {
+    if (one.is_used) {
+      const std::string name = contract::parse_contract(one.file, store.find(one.file)->text).name;
+      const std::string first = files.emplace(name, one.file).first->second;
+      if (first != one.file) {
+        one = {one.file, false, fmt::format("its name '{}' is that of {} too", name, first)};
+      }
+    }
+  }
+}
+
 }  // namespace
 
 TrustedTemplates trusted_templates(const TrustTools& tools,
                                    const std::shared_ptr<const render::TemplateStore>& store) {
-  const render::Renderer renderer(store);
   TrustedTemplates trusted{.store = store, .library = {}, .foreign = {}, .digest = store->digest()};
-  const bool has_foreign = std::ranges::any_of(
-      store->files(), [&](const auto& file) { return is_foreign(*store, file.first); });
-  std::map<std::string, std::string> files;  // by name
-  std::vector<ForeignTemplate> all;
-  if (has_foreign) {
-    files = shipped_names();
-    all = overlooked(*store, files);
-    for (const std::string& file : foreign_templates(*store)) {
-      all.push_back(judged(tools, renderer, file));
+  const auto replace = [&](std::span<const std::string> files) {
+    trusted.store =
+        std::make_shared<const render::TemplateStore>(trusted.store->with_embedded(files));
+  };
+  if (std::ranges::any_of(store->files(),
+                          [&](const auto& file) { return is_foreign(*store, file.first); })) {
+    const std::map<std::string, std::string> shipped = shipped_names();
+    std::vector<ForeignTemplate> all = judge_all(tools, trusted.store, shipped);
+    for (auto parts = faulty_parts(*trusted.store, all); !parts.empty();
+         parts = faulty_parts(*trusted.store, all)) {
+      replace(files_of(parts));
+      trusted.foreign.insert(trusted.foreign.end(), parts.begin(), parts.end());
+      all = judge_all(tools, trusted.store, shipped);
     }
+    leave_out_equal_names(*trusted.store, shipped, all);
+    trusted.foreign.insert(trusted.foreign.end(), all.begin(), all.end());
   }
-  std::vector<std::string> left_out;
-  for (ForeignTemplate& one : all) {
-    const std::string file = one.file;
-    if (one.is_used) {
-      const std::string name = contract::parse_contract(file, store->find(file)->text).name;
-      const auto first = files.emplace(name, file).first;
-      if (first->second != file) {
-        one = {file, false, fmt::format("its name '{}' is that of {} too", name, first->second)};
-      }
-    }
-    if (!one.is_used) {
-      left_out.push_back(file);
-      trusted.digest = base::hash(trusted.digest.hex() + file);
-      tools.report({.stage = "quarantine", .name = file, .detail = one.detail});
-    }
-    trusted.foreign.push_back(std::move(one));
+  std::vector<ForeignTemplate> left_out;
+  std::ranges::copy_if(trusted.foreign, std::back_inserter(left_out),
+                       [](const ForeignTemplate& one) { return !one.is_used; });
+  for (const ForeignTemplate& one : left_out) {
+    trusted.digest = base::hash(trusted.digest.hex() + one.file);
+    tools.report({.stage = "quarantine", .name = one.file, .detail = one.detail});
   }
   if (!left_out.empty()) {
-    trusted.store = std::make_shared<const render::TemplateStore>(store->with_embedded(left_out));
+    replace(files_of(left_out));
   }
   std::map<std::string, std::string> texts = trusted.store->texts();
-  for (const std::string& file : left_out) {
-    if (has_foreign_part(*trusted.store, file)) {
-      texts.erase(file);
+  for (const ForeignTemplate& one : left_out) {
+    if (has_foreign_part(*trusted.store, one.file)) {
+      texts.erase(one.file);
     }
   }
   trusted.library = fusion::read_templates(texts);

@@ -17,7 +17,8 @@
 
 namespace stof::engine {
 
-// A template that does not ship with the library, or includes something that does not.
+// A template that does not ship with the library, or includes something that does not; or a part
+// of a user's that is in quarantine.
 struct ForeignTemplate {
   std::string file;
   bool is_used = true;  // false: it is in quarantine
@@ -44,7 +45,8 @@ struct TrustTools {
 };
 
 // The templates of a store that may be used. Foreign ones of which the cache has no verdict climb
-// the ladder (validate/check_template.hpp); of several with one name the first may be used. Throws
+// the ladder (validate/check_template.hpp); of several with one name the first may be used, and a part
+// with which a shipped template does not pass gives way to the shipped one. Throws
 // TemplateError where a shipped contract is wrong, CudaError where there is no compiler,
 // CancelledError.
 TrustedTemplates trusted_templates(const TrustTools& tools,

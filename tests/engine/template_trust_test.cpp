@@ -180,8 +180,26 @@ TEST_CASE("trust: JitMode::Off checks nothing, and takes what was checked before
 
 TEST_CASE("trust: a shipped template with a part of a user's is checked like his own") {
   TrustScene scene(unit_rows_template());
-  scene.write("parts/norm_body.jinja", "#error nothing\n");
-  scene.engine(for_hopper());
+  const std::string part = "parts/norm_body.jinja";
+  const std::string text =
+      base::read_file(std::string(STOF_SOURCE_DIR "/templates/") + part, 1 << 20);
+  Graph graph("norm");
+  const auto x = graph.input("x", {64, 1024}, DType::Float16);
+  graph.output("y", graph.rms_norm(x, graph.weight("gain", {1024}, DType::Float16)));
+  const auto plan = [&] { return scene.engine(for_hopper()).build(graph).explain(); };
+
+  scene.write(part, text + "// mine\n");
+  CHECK(plan().find("template norm/rms_norm.jinja: it compiles") != std::string::npos);
   CHECK(scene.checks == 3);
-  CHECK(scene.quarantined.size() == 2);  // layer_norm and rms_norm
+  CHECK(scene.quarantined.empty());
+
+  scene.write(part, "#error nothing\n");
+  const std::string restored = plan();
+  CHECK(scene.checks == 2);  // that of the example does not include it
+  REQUIRE(scene.quarantined.size() == 1);
+  CHECK(scene.quarantined[0].starts_with(
+      "parts/norm_body.jinja: with it norm/layer_norm.jinja fails "));
+  CHECK(restored.find("in quarantine: template parts/norm_body.jinja: with it ") !=
+        std::string::npos);
+  CHECK(restored.find(": norm/rms_norm.jinja, grid") != std::string::npos);
 }
