@@ -12,6 +12,7 @@
 #include "contract/header.hpp"
 #include "contract/pattern.hpp"
 #include "contract/scalars.hpp"
+#include "expr/evaluate.hpp"
 #include "expr/transform.hpp"
 #include "stof/error.hpp"
 
@@ -88,6 +89,7 @@ class ContractReader {
 
   void read_dtypes() {
     for (const auto& [symbol, list] : header_["dtypes"].members()) {
+      list.expect_name(symbol);
       if (dtype_from_name(symbol)) {
         list.fail("a dtype symbol may not be called like a dtype");
       }
@@ -283,6 +285,7 @@ class ContractReader {
     }
     std::size_t configs = 1;
     for (const auto& [name, value] : header_["params"].members()) {
+      value.expect_name(name);
       value.expect_fields({"values", "default"}, {});
       kernel::ConfigParameter parameter{
           .name = name, .values = {}, .default_value = value["default"].integer()};
@@ -362,16 +365,16 @@ class ContractReader {
     if (header_.has("workspace")) {
       const HeaderValue workspace = header_["workspace"];
       workspace.expect_fields({"bytes"}, {"must_be_zero"});
-      contract_.workspace.bytes = expression(workspace["bytes"], ScalarType::Int);
+      contract_.workspace.bytes = amount(workspace["bytes"]);
       contract_.workspace.must_be_zero =
           workspace.has("must_be_zero") && workspace["must_be_zero"].boolean();
     }
     if (header_.has("resources")) {
       const HeaderValue resources = header_["resources"];
       resources.expect_fields({"threads", "shared_bytes", "registers"}, {});
-      contract_.resources = {.threads = expression(resources["threads"], ScalarType::Int),
-                             .shared_bytes = expression(resources["shared_bytes"], ScalarType::Int),
-                             .registers = expression(resources["registers"], ScalarType::Int)};
+      contract_.resources = {.threads = amount(resources["threads"]),
+                             .shared_bytes = amount(resources["shared_bytes"]),
+                             .registers = amount(resources["registers"])};
     }
   }
 
@@ -473,11 +476,11 @@ class ContractReader {
     if (header_.has("cost")) {
       const HeaderValue cost = header_["cost"];
       cost.expect_fields({"flops", "bytes"}, {});
-      contract_.cost = {.flops = expression(cost["flops"], ScalarType::Int),
-                        .bytes = expression(cost["bytes"], ScalarType::Int)};
+      contract_.cost = {.flops = amount(cost["flops"]), .bytes = amount(cost["bytes"])};
     }
     if (header_.has("hooks")) {
       for (const auto& [hook, value] : header_["hooks"].members()) {
+        value.expect_name(hook);
         if (!written_.contains(value.string())) {
           value.fail(fmt::format("no step writes '{}'", value.string()));
         }
@@ -530,6 +533,17 @@ class ContractReader {
                              type_name(expression.type())));
     }
     return expression;
+  }
+
+  // Of something, at least nothing of it as far as that is known without a graph.
+  Expr amount(const HeaderValue& value) {
+    Expr amount = expression(value, ScalarType::Int);
+    if (expr::names_used(amount).scalars.empty()) {
+      if (const std::int64_t number = expr::evaluate_integer(amount); number < 0) {
+        value.fail(fmt::format("is {}, the least is 0", number));
+      }
+    }
+    return amount;
   }
 
   static const char* type_name(ScalarType type) {

@@ -267,8 +267,13 @@ std::string HeaderValue::string() const {
 }
 
 std::string HeaderValue::identifier() const {
-  constexpr std::size_t kMostLetters = 128;  // NVRTC crashes on names of 100,000
   std::string text = string();
+  expect_name(text);
+  return text;
+}
+
+void HeaderValue::expect_name(const std::string& text) const {
+  constexpr std::size_t kMostLetters = 128;  // NVRTC crashes on names of 100,000
   if (text.size() > kMostLetters) {
     fail(fmt::format("a name has at most {} letters, this one {}", kMostLetters, text.size()));
   }
@@ -277,7 +282,6 @@ std::string HeaderValue::identifier() const {
       !std::all_of(text.begin(), text.end(), in_word)) {
     fail(fmt::format("'{}' is not a name: letters, digits and underscores, no digit first", text));
   }
-  return text;
 }
 
 bool HeaderValue::is_integer() const {

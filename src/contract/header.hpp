@@ -35,6 +35,7 @@ class HeaderValue {
 
   std::string string() const;
   std::string identifier() const;  // a string that is [A-Za-z_][A-Za-z0-9_]*
+  void expect_name(const std::string& text) const;  // that this one is, which is this field, say
   std::int64_t integer() const;
   bool boolean() const;
   bool is_string() const { return json_->is_string(); }

@@ -257,7 +257,8 @@ class PlanAndCompile(Command):
         unkept = "file is not a folder; nothing that is compiled would be kept"
         self.assert_fails(1, unkept, *compile, "--cache-dir", "file")
         self.assert_fails(1, unkept, "compile", "none.json", "--target", "sm_80", "--cache-dir", "file")  # before anything
-        self.assert_fails(2, "--target is empty", "compile", graph, "--target", "")
+        for command in "plan", "compile":
+            self.assert_fails(2, "--target: it is empty", command, graph, "--target", "")
 
         self.assertEqual(self.text("cache", "path"), f"{self.cache}\n")
         items = json.loads(self.text("cache", "ls", "--json"))

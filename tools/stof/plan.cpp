@@ -104,9 +104,6 @@ void compile(const CompileOptions& options) {
   const Graph graph = options.graph.read();
   const DimValues dims = options.dims.values(graph);
   for (const std::string& target : options.targets) {
-    if (target.empty()) {
-      throw CLI::ValidationError("--target is empty, it names what to compile for, such as sm_90a");
-    }
     EngineChoice choice = options.engine;
     choice.target = target;
     EngineOptions engine_options = choice.options();
@@ -149,6 +146,7 @@ void add_compile(CLI::App& stof) {
       stof.add_subcommand("compile", "Fill the cache for GPUs that this machine need not have");
   options->graph.add_to(*app);
   app->add_option("--target", options->targets, "What to compile for; once for each")
+      ->check(named_target())
       ->type_name("sm_90a")
       ->allow_extra_args(false)
       ->required();

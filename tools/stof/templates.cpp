@@ -220,6 +220,7 @@ void add_render(CLI::App& stof) {
   app->add_option("--variables", options->variables, "What it is rendered with")
       ->type_name("FILE.json");
   app->add_option("--target", options->device.target, "Where there are no --variables: for what")
+      ->check(named_target())
       ->capture_default_str();
   app->add_flag("--print-variables", options->prints_variables, "Print these instead, as JSON");
   app->add_option("--output", options->output, "A file to write, else stdout")->type_name("FILE");
@@ -243,6 +244,7 @@ void add_template(CLI::App& stof) {
       "check", "Read the contract, render and compile for each target; where there is a GPU, run");
   check->add_option("TEMPLATE", options->files, "Which; all, where none is named");
   check->add_option("--target", options->targets, "For what; once for each")
+      ->check(named_target())
       ->allow_extra_args(false)
       ->capture_default_str();
   check->add_option("--device", options->device, "The GPU that tries its numbers")
