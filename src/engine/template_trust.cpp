@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <iterator>
 #include <map>
 #include <span>
 #include <utility>
@@ -153,48 +152,78 @@ std::vector<ForeignTemplate> judge_all(const TrustTools& tools,
   return all;
 }
 
-// Parts of a user's that hide shipped ones, and with which a shipped template does not pass.
-std::vector<ForeignTemplate> faulty_parts(const render::TemplateStore& store,
-                                          std::span<const ForeignTemplate> all) {
-  std::vector<ForeignTemplate> parts;
-  for (const ForeignTemplate& one : all) {
-    if (one.is_used || is_foreign(store, one.file)) {
-      continue;
-    }
-    for (const std::string& part : render::include_closure(store, one.file)) {
-      const bool is_shipped =
-          std::ranges::find(render::embedded_templates(), part, &render::EmbeddedTemplate::path) !=
-          render::embedded_templates().end();
-      if (is_shipped && is_foreign(store, part) &&
-          std::ranges::find(parts, part, &ForeignTemplate::file) == parts.end()) {
-        parts.push_back({part, false, fmt::format("with it {} fails {}", one.file, one.detail)});
-      }
-    }
-  }
-  return parts;
+// Whether it is a user's, in the place of a shipped file.
+bool hides_shipped(const render::TemplateStore& store, const std::string& file) {
+  return std::ranges::any_of(store.shadows(), [&](const render::Shadow& shadow) {
+    return shadow.path == file && shadow.hides_embedded();
+  });
 }
 
-std::vector<std::string> files_of(std::span<const ForeignTemplate> all) {
+// A store with shipped files again in the place of these.
+std::shared_ptr<const render::TemplateStore> without(const render::TemplateStore& store,
+                                                     std::span<const ForeignTemplate> gone) {
   std::vector<std::string> files;
-  for (const ForeignTemplate& one : all) {
+  for (const ForeignTemplate& one : gone) {
     files.push_back(one.file);
+  }
+  return std::make_shared<const render::TemplateStore>(store.with_embedded(files));
+}
+
+// What has to give way to shipped files for a kernel template that does not pass: a part of a
+// user's without which it does, the template itself where that is a user's, or all such parts.
+std::vector<ForeignTemplate> culprits(const TrustTools& tools, const render::TemplateStore& store,
+                                      const ForeignTemplate& failing) {
+  std::vector<ForeignTemplate> parts;
+  for (const std::string& part : render::include_closure(store, failing.file)) {
+    if (part != failing.file && hides_shipped(store, part)) {
+      parts.push_back(
+          {part, false, fmt::format("{} includes it: {}", failing.file, failing.detail)});
+    }
+  }
+  for (const ForeignTemplate& part : parts) {
+    const render::Renderer renderer(without(store, std::span(&part, 1)));
+    if (!has_foreign_part(renderer.store(), failing.file) ||
+        judged(tools, renderer, failing.file).is_used) {
+      return {part};
+    }
+  }
+  return is_foreign(store, failing.file) ? std::vector{failing} : parts;
+}
+
+// Files of a user's that hide shipped ones which are needed: they do not pass, or shipped kernel
+// templates do not pass with them.
+std::vector<ForeignTemplate> faulty(const TrustTools& tools, const render::TemplateStore& store,
+                                    std::span<const ForeignTemplate> all) {
+  std::vector<ForeignTemplate> files;
+  for (const ForeignTemplate& one : all) {
+    if (one.is_used || (is_foreign(store, one.file) && !hides_shipped(store, one.file))) {
+      continue;
+    }
+    for (ForeignTemplate& culprit : culprits(tools, store, one)) {
+      if (std::ranges::find(files, culprit.file, &ForeignTemplate::file) == files.end()) {
+        files.push_back(std::move(culprit));
+      }
+    }
   }
   return files;
 }
 
-// Of several templates with one name the first may be used.
-void leave_out_equal_names(const render::TemplateStore& store,
-                           std::map<std::string, std::string> files,
-                           std::vector<ForeignTemplate>& all) {
+// Of several templates with one name the first may be used. Gives those that now may no more.
+std::vector<ForeignTemplate> leave_out_equal_names(const render::TemplateStore& store,
+                                                   std::map<std::string, std::string> files,
+                                                   std::vector<ForeignTemplate>& all) {
+  std::vector<ForeignTemplate> left_out;
   for (ForeignTemplate& one : all) {
     if (one.is_used) {
       const std::string name = contract::parse_contract(one.file, store.find(one.file)->text).name;
       const std::string first = files.emplace(name, one.file).first->second;
       if (first != one.file) {
         one = {one.file, false, fmt::format("its name '{}' is that of {} too", name, first)};
+        left_out.push_back(one);
       }
     }
   }
+  return left_out;
 }
 
 }  // namespace
@@ -202,36 +231,40 @@ void leave_out_equal_names(const render::TemplateStore& store,
 TrustedTemplates trusted_templates(const TrustTools& tools,
                                    const std::shared_ptr<const render::TemplateStore>& store) {
   TrustedTemplates trusted{.store = store, .library = {}, .foreign = {}, .digest = store->digest()};
-  const auto replace = [&](std::span<const std::string> files) {
-    trusted.store =
-        std::make_shared<const render::TemplateStore>(trusted.store->with_embedded(files));
-  };
+  for (const render::UnreadFile& file : store->unread()) {
+    trusted.foreign.push_back({file.path, false, file.reason});
+  }
+  std::vector<ForeignTemplate> all;
   if (std::ranges::any_of(store->files(),
                           [&](const auto& file) { return is_foreign(*store, file.first); })) {
     const std::map<std::string, std::string> shipped = shipped_names();
-    std::vector<ForeignTemplate> all = judge_all(tools, trusted.store, shipped);
-    for (auto parts = faulty_parts(*trusted.store, all); !parts.empty();
-         parts = faulty_parts(*trusted.store, all)) {
-      replace(files_of(parts));
-      trusted.foreign.insert(trusted.foreign.end(), parts.begin(), parts.end());
+    // With a shipped file back in its place, others are what they were not, and judged again.
+    for (bool is_settled = false; !is_settled;) {
       all = judge_all(tools, trusted.store, shipped);
+      std::vector<ForeignTemplate> gone = faulty(tools, *trusted.store, all);
+      if (gone.empty()) {
+        gone = leave_out_equal_names(*trusted.store, shipped, all);
+        std::erase_if(gone, [&](const ForeignTemplate& one) {
+          return !hides_shipped(*trusted.store, one.file);
+        });
+      }
+      trusted.foreign.insert(trusted.foreign.end(), gone.begin(), gone.end());
+      is_settled = gone.empty();
+      if (!is_settled) {
+        trusted.store = without(*trusted.store, gone);
+      }
     }
-    leave_out_equal_names(*trusted.store, shipped, all);
     trusted.foreign.insert(trusted.foreign.end(), all.begin(), all.end());
   }
-  std::vector<ForeignTemplate> left_out;
-  std::ranges::copy_if(trusted.foreign, std::back_inserter(left_out),
-                       [](const ForeignTemplate& one) { return !one.is_used; });
-  for (const ForeignTemplate& one : left_out) {
-    trusted.digest = base::hash(trusted.digest.hex() + one.file);
-    tools.report({.stage = "quarantine", .name = one.file, .detail = one.detail});
-  }
-  if (!left_out.empty()) {
-    replace(files_of(left_out));
+  for (const ForeignTemplate& one : trusted.foreign) {
+    if (!one.is_used) {
+      trusted.digest = base::hash(trusted.digest.hex() + one.file);
+      tools.report({.stage = "quarantine", .name = one.file, .detail = one.detail});
+    }
   }
   std::map<std::string, std::string> texts = trusted.store->texts();
-  for (const ForeignTemplate& one : left_out) {
-    if (has_foreign_part(*trusted.store, one.file)) {
+  for (const ForeignTemplate& one : all) {
+    if (!one.is_used) {
       texts.erase(one.file);
     }
   }

@@ -45,8 +45,8 @@ struct TrustTools {
 };
 
 // The templates of a store that may be used. Foreign ones of which the cache has no verdict climb
-// the ladder (validate/check_template.hpp); of several with one name the first may be used, and a part
-// with which a shipped template does not pass gives way to the shipped one. Throws
+// the ladder (validate/check_template.hpp); of several with one name the first may be used, and a
+// part with which a shipped template does not pass gives way to the shipped one. Throws
 // TemplateError where a shipped contract is wrong, CudaError where there is no compiler,
 // CancelledError.
 TrustedTemplates trusted_templates(const TrustTools& tools,

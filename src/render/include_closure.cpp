@@ -6,6 +6,7 @@
 
 #include "render/parsed_template.hpp"
 #include "render/walk.hpp"
+#include "stof/error.hpp"
 
 namespace stof::render {
 
@@ -25,13 +26,18 @@ LoadedNames headers_named(std::string_view text) {
   return loaded;
 }
 
-// What one file names; what it names and the store has not is an error of the rendering.
+// What one file names; that it does not parse, or names what the store has not, is an error of the
+// rendering.
 LoadedNames names_in(const std::string& file, const std::string& text) {
   LoadedNames loaded = headers_named(text);
   if (file.ends_with(".jinja")) {
-    const LoadedNames templates = names_loaded(parse_template(file, text)->body);
-    loaded.names.insert(templates.names.begin(), templates.names.end());
-    loaded.is_complete = loaded.is_complete && templates.is_complete;
+    try {
+      const LoadedNames templates = names_loaded(parse_template(file, text)->body);
+      loaded.names.insert(templates.names.begin(), templates.names.end());
+      loaded.is_complete = loaded.is_complete && templates.is_complete;
+    } catch (const TemplateError&) {
+      return loaded;
+    }
   }
   return loaded;
 }

@@ -11,7 +11,7 @@ namespace stof::render {
 
 // The files of a store that can have a part in rendering one of them, itself among them: what it
 // includes, imports and extends, its device headers, and theirs. Every file of the store where a
-// name is computed. Throws TemplateError for what is no template.
+// name is computed. What does not parse includes its device headers alone.
 std::set<std::string> include_closure(const TemplateStore& store, const std::string& file);
 
 // Of the paths and texts of these files: equal where they render alike.

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <system_error>
+#include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 
@@ -29,17 +32,21 @@ bool leaves_root(std::string_view path) {
   return false;
 }
 
-std::string read_file(const std::filesystem::path& path) {
+// The text, or else why there is none.
+std::variant<std::string, UnreadFile> read_file(const std::filesystem::path& path) {
   std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) {
+    return UnreadFile{.path = {}, .reason = "it is no file, or leads to none"};
+  }
   const std::uintmax_t size = std::filesystem::file_size(path, error);
   if (!error && size > kMaxSourceBytes) {
-    throw GraphError(fmt::format("template file {}: {} bytes, more than {}", path.string(), size,
-                                 kMaxSourceBytes));
+    return UnreadFile{.path = {},
+                      .reason = fmt::format("{} bytes, more than {}", size, kMaxSourceBytes)};
   }
   std::ifstream file(path, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(file), {}};
   if (error || file.bad() || !file.is_open()) {
-    throw GraphError(fmt::format("template file {}: cannot be read", path.string()));
+    return UnreadFile{.path = {}, .reason = "it cannot be read"};
   }
   return text;
 }
@@ -89,14 +96,26 @@ TemplateStore TemplateStore::with_embedded(std::span<const std::string> paths) c
 }
 
 void TemplateStore::add_folder(const std::filesystem::path& folder) {
+  using FolderIterator = std::filesystem::recursive_directory_iterator;
   std::error_code error;
-  std::filesystem::recursive_directory_iterator entry(folder, error);
-  for (; !error && entry != std::filesystem::recursive_directory_iterator();
-       entry.increment(error)) {
+  std::set<std::filesystem::path> folders = {std::filesystem::weakly_canonical(folder, error)};
+  FolderIterator entry(folder, std::filesystem::directory_options::follow_directory_symlink, error);
+  for (; !error && entry != FolderIterator(); entry.increment(error)) {
     std::error_code ignored;
-    if (is_template(entry->path()) && entry->is_regular_file(ignored)) {
-      add(entry->path().lexically_relative(folder).generic_string(),
-          {.text = read_file(entry->path()), .origin = folder.string()});
+    std::string path = entry->path().lexically_relative(folder).generic_string();
+    if (entry->is_directory(ignored)) {
+      // A link may lead back to where it stands.
+      const auto real = std::filesystem::weakly_canonical(entry->path(), ignored);
+      if (!folders.insert(real).second) {
+        entry.disable_recursion_pending();
+      }
+    } else if (is_template(entry->path())) {
+      auto read = read_file(entry->path());
+      if (auto* text = std::get_if<std::string>(&read)) {
+        add(std::move(path), {.text = std::move(*text), .origin = folder.string()});
+      } else {
+        unread_.push_back({std::move(path), std::get<UnreadFile>(read).reason});
+      }
     }
   }
   if (error) {
@@ -104,11 +123,13 @@ void TemplateStore::add_folder(const std::filesystem::path& folder) {
   }
 }
 
-// The first file of a path stays; each later one is hidden.
+// The first file of a path stays; each later one is hidden, or takes the place of an equal one.
 void TemplateStore::add(std::string path, TemplateFile file) {
   const auto found = files_.find(path);
   if (found == files_.end()) {
     files_.emplace(std::move(path), std::move(file));
+  } else if (file.origin == kEmbeddedOrigin && file.text == found->second.text) {
+    found->second.origin = std::move(file.origin);
   } else {
     shadows_.push_back({.path = std::move(path),
                         .origin = found->second.origin,

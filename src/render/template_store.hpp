@@ -28,13 +28,19 @@ struct Shadow {
   bool hides_embedded() const { return hidden_origin == kEmbeddedOrigin; }
 };
 
+// A file of a folder that is none of the templates, and why.
+struct UnreadFile {
+  std::string path;  // below its root
+  std::string reason;
+};
+
 // Every template (*.jinja) and device header (*.cuh) that a rendering may use, by path below its
 // root: "attention/row.jinja". An immutable value; files are read once, when it is made.
 class TemplateStore {
  public:
   // The embedded templates and those of the folders; the first folder that has a path wins, and
-  // every folder wins over what is embedded. Throws GraphError for a folder or file that cannot be
-  // read.
+  // every folder wins over what is embedded, but for files that are equal to it. Links are
+  // followed. Throws GraphError for a folder that cannot be read.
   static TemplateStore open(std::span<const std::filesystem::path> folders);
   // Of given texts, as if they were embedded.
   static TemplateStore from_texts(const std::map<std::string, std::string>& texts);
@@ -48,6 +54,8 @@ class TemplateStore {
   const std::map<std::string, TemplateFile, std::less<>>& files() const { return files_; }
   std::map<std::string, std::string> texts() const;                // by path
   const std::vector<Shadow>& shadows() const { return shadows_; }  // ordered by path
+  // Files that cannot be read, or are larger than kMaxSourceBytes.
+  const std::vector<UnreadFile>& unread() const { return unread_; }
   // Of all paths and texts that are used, whatever their origins.
   const base::Digest& digest() const { return digest_; }
 
@@ -59,6 +67,7 @@ class TemplateStore {
 
   std::map<std::string, TemplateFile, std::less<>> files_;
   std::vector<Shadow> shadows_;
+  std::vector<UnreadFile> unread_;
   base::Digest digest_;
 };
 

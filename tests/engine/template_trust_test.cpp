@@ -1,4 +1,5 @@
 // Templates of a user's without a GPU: they are used as far as they compile.
+#include <filesystem>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -115,6 +116,92 @@ TEST_CASE("trust: a shipped template is back where one that hides it is in quara
   }
 }
 
+TEST_CASE("trust: of a copy of all templates one that fails takes none with it") {
+  TrustScene scene(unit_rows_template());
+  const std::filesystem::path root = STOF_SOURCE_DIR "/templates";
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
+    if (entry.is_regular_file()) {
+      scene.write(entry.path().lexically_relative(root).generic_string(),
+                  base::read_file(entry.path(), 1 << 20));
+    }
+  }
+  const std::string kernel = "norm/rms_norm.jinja", part = "parts/norm_body.jinja";
+  const std::string kernel_text = base::read_file(root / kernel, 1 << 20);
+  const std::string part_text = base::read_file(root / part, 1 << 20);
+  Graph graph("norm");
+  const auto x = graph.input("x", {64, 1024}, DType::Float16);
+  graph.output("y", graph.rms_norm(x, graph.weight("gain", {1024}, DType::Float16)));
+  const auto quarantined = [&](const std::string& of_kernel, const std::string& of_part) {
+    scene.write(kernel, kernel_text + of_kernel);
+    scene.write(part, part_text + of_part);
+    const Engine engine = scene.engine(for_hopper());
+    CHECK(engine.build(graph).explain().find(": norm/rms_norm.jinja, grid") != std::string::npos);
+    std::string files;
+    for (const std::string& reason : scene.quarantined) {
+      files += reason.substr(0, reason.find(':')) + " ";
+    }
+    return files;
+  };
+  const std::string good = "// mine\n", bad = "int mine = yours;\n";
+  CHECK(quarantined("", "").empty());
+  CHECK(scene.checks == 1);  // of files that are equal to shipped ones there is nothing to check
+  CHECK(quarantined(bad, "") == kernel + " ");
+  CHECK(quarantined(bad, good) == kernel + " ");
+  CHECK(quarantined(good, bad) == part + " ");
+  CHECK(quarantined(bad, bad) == part + " " + kernel + " ");
+}
+
+TEST_CASE("trust: of two parts the one that fails gives way") {
+  TrustScene scene(unit_rows_template());
+  const auto text = [](const std::string& path) {
+    return base::read_file(STOF_SOURCE_DIR "/templates/" + path, 1 << 20);
+  };
+  scene.write("device/row.cuh", text("device/row.cuh") + "// mine\n");
+  scene.write("parts/norm_body.jinja", text("parts/norm_body.jinja") + "#error nothing\n");
+  scene.engine(for_hopper());
+  REQUIRE(scene.quarantined.size() == 1);
+  CHECK(scene.quarantined[0].starts_with("parts/norm_body.jinja: norm/layer_norm.jinja"));
+}
+
+TEST_CASE("trust: files that do not parse, or cannot be read, are left out with a reason") {
+  TrustScene scene(unit_rows_template());
+  for (const char* const ending : {"{% if %}", "{{ \xc3\xa9 }}", "{{ dim.\xff }}"}) {
+    scene.write("norm/unit_rows.jinja", unit_rows_template() + ending);
+    explained(scene.engine(for_hopper()));
+    REQUIRE(scene.quarantined.size() == 1);
+    CHECK(scene.quarantined[0].starts_with("norm/unit_rows.jinja: render: "));
+  }
+  scene.write("norm/unit_rows.jinja", std::string((1 << 20) + 1, ' '));
+  explained(scene.engine(for_hopper()));
+  REQUIRE(scene.quarantined.size() == 1);
+  CHECK(scene.quarantined[0] == "norm/unit_rows.jinja: 1048577 bytes, more than 1048576");
+  scene.write("norm/unit_rows.jinja", unit_rows_template("= multiply(", "= m\xc3ltiply("));
+  explained(scene.engine(for_hopper()));
+  REQUIRE(scene.quarantined.size() == 1);
+  CHECK(scene.quarantined[0].starts_with("norm/unit_rows.jinja: contract: "));
+}
+
+TEST_CASE("trust: a template that does not take all that it replaces leaves the rest to it") {
+  TrustScene scene(
+      unit_rows_template("\"version\": 1,", "\"version\": 1, \"replaces\": \"rms_norm\","));
+  Graph graph("norm");
+  const auto x = graph.input("x", {64, 1024}, DType::Float16);
+  graph.output("y", graph.rms_norm(x, graph.weight("gain", {1024}, DType::Float16)));
+  const Engine engine = scene.engine(for_hopper());
+  CHECK(scene.quarantined.empty());
+  CHECK(engine.build(graph).explain().find(": norm/rms_norm.jinja, grid") != std::string::npos);
+  CHECK(explained(engine).find(": norm/unit_rows.jinja, grid") != std::string::npos);
+}
+
+TEST_CASE("trust: a kernel without the parameters of its hook is in quarantine") {
+  TrustScene scene(unit_rows_template("\"deterministic\"",
+                                      "\"hooks\": {\"epilogue\": \"y\"}, \"deterministic\""));
+  explained(scene.engine(for_hopper()));
+  REQUIRE(scene.quarantined.size() == 1);
+  CHECK(scene.quarantined[0].find("with a tensor at the hook: ") != std::string::npos);
+  CHECK(scene.quarantined[0].find("parameters, its launch passes ") != std::string::npos);
+}
+
 TEST_CASE("trust: a header that does not come first is not overlooked") {
   TrustScene scene("\n" + unit_rows_template());
   scene.write("parts/mine.jinja", "{# A part. #}\n{% macro nothing() %}{% endmacro %}\n");
@@ -198,8 +285,7 @@ TEST_CASE("trust: a shipped template with a part of a user's is checked like his
   CHECK(scene.checks == 2);  // that of the example does not include it
   REQUIRE(scene.quarantined.size() == 1);
   CHECK(scene.quarantined[0].starts_with(
-      "parts/norm_body.jinja: with it norm/layer_norm.jinja fails "));
-  CHECK(restored.find("in quarantine: template parts/norm_body.jinja: with it ") !=
-        std::string::npos);
+      "parts/norm_body.jinja: norm/layer_norm.jinja includes it: "));
+  CHECK(restored.find("in quarantine: template parts/norm_body.jinja: ") != std::string::npos);
   CHECK(restored.find(": norm/rms_norm.jinja, grid") != std::string::npos);
 }

@@ -45,6 +45,14 @@ TEST_CASE("include_closure: everything, where a name is computed") {
   CHECK(include_closure(store, "header.jinja").size() == kTexts.size());
 }
 
+TEST_CASE("include_closure: of what does not parse, its headers alone") {
+  const TemplateStore store = TemplateStore::from_texts(
+      {{"a.jinja", "#include \"device/d.cuh\"\n{% include 'b.jinja' %}{% if %}"},
+       {"b.jinja", ""},
+       {"device/d.cuh", ""}});
+  CHECK(include_closure(store, "a.jinja") == std::set<std::string>{"a.jinja", "device/d.cuh"});
+}
+
 TEST_CASE("closure_digest: alters with each file of the closure, and with no other") {
   const auto digest = [](const char* changed) {
     Texts texts = kTexts;

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,10 +13,12 @@
 #include "stof/error.hpp"
 
 using stof::render::embedded_templates;
+using stof::render::EmbeddedTemplate;
 using stof::render::Failure;
 using stof::render::kEmbeddedOrigin;
 using stof::render::TemplateFile;
 using stof::render::TemplateStore;
+using stof::render::UnreadFile;
 namespace fs = std::filesystem;
 
 namespace {
@@ -95,13 +98,45 @@ TEST_CASE("paths that leave the folders are refused") {
   CHECK(store.find("") == nullptr);
 }
 
-TEST_CASE("a folder or file that cannot be read is the caller's error") {
+TEST_CASE("a folder that cannot be read is the caller's error, of files there is a list") {
   CHECK_THROWS_WITH_AS(open({"/nonexistent/folder"}),
                        "template folder /nonexistent/folder: No such file or directory",
                        stof::GraphError);
   const Folder folder("stof_large");
   folder.write("large.jinja", std::string((1U << 20U) + 1, 'x'));
-  CHECK_THROWS_AS(open({folder.path()}), stof::GraphError);
+  folder.write("small.jinja", "x");
+  std::filesystem::create_symlink("nowhere", folder.path() / "lost.cuh");
+  const TemplateStore store = open({folder.path()});
+  CHECK(store.find("small.jinja") != nullptr);
+  CHECK(store.find("large.jinja") == nullptr);
+  std::map<std::string, std::string> unread;
+  for (const UnreadFile& file : store.unread()) {
+    unread.emplace(file.path, file.reason);
+  }
+  CHECK(unread ==
+        std::map<std::string, std::string>{{"large.jinja", "1048577 bytes, more than 1048576"},
+                                           {"lost.cuh", "it is no file, or leads to none"}});
+}
+
+TEST_CASE("links to folders are followed, once") {
+  const Folder folder("stof_links"), elsewhere("stof_elsewhere");
+  elsewhere.write("b.jinja", "b");
+  std::filesystem::create_directory_symlink(elsewhere.path(), folder.path() / "linked");
+  std::filesystem::create_directory_symlink(folder.path(), elsewhere.path() / "back");
+  const TemplateStore store = open({folder.path()});
+  CHECK(store.find("linked/b.jinja") != nullptr);
+  CHECK(store.find("linked/back/linked/b.jinja") == nullptr);
+}
+
+TEST_CASE("a file that is equal to an embedded one is the embedded one") {
+  const EmbeddedTemplate& embedded = embedded_templates().front();
+  const Folder folder("stof_equal");
+  const std::string path(embedded.path);
+  folder.write(path, std::string(embedded.text));
+  CHECK(open({folder.path()}).find(path)->origin == kEmbeddedOrigin);
+  CHECK(open({folder.path()}).shadows().empty());
+  folder.write(path, std::string(embedded.text) + " ");
+  CHECK(open({folder.path()}).find(path)->origin != kEmbeddedOrigin);
 }
 
 TEST_CASE("the digest covers every path and text, and nothing else") {
