@@ -30,8 +30,12 @@ bool packs(const contract::TemplateContract& contract) {
   return contract.takes_mask_array("packed_keys");
 }
 
-bool takes_bands(const Use& use) {
-  return use.kernel->contract.reads("mask.band_first");
+bool takes_bands(const contract::TemplateContract& contract) {
+  return contract.reads("mask.band_first");
+}
+
+bool takes_scores(const contract::TemplateContract& contract) {
+  return !packs(contract) && !takes_bands(contract);
 }
 
 namespace {
@@ -261,9 +265,11 @@ bool is_out_of_place(const Use& use, const std::vector<Use>& uses, const Attenti
   if (reads_key_rows(use)) {
     return false;
   }
-  const auto band = std::find_if(uses.begin(), uses.end(), takes_bands);
+  const auto band = std::find_if(uses.begin(), uses.end(), [](const Use& other) {
+    return takes_bands(other.kernel->contract);
+  });
   const bool is_for_bands = band != uses.end() && band_config(*band, mask);
-  return takes_bands(use) != is_for_bands ||
+  return takes_bands(use.kernel->contract) != is_for_bands ||
          (packs(use.kernel->contract) && tiles_per_row(use, mask) > kMostPackedTiles);
 }
 
@@ -420,7 +426,7 @@ std::vector<Option> Chooser::options(const Use& use, const cost::Epilogue& epilo
   if (mask != nullptr && !mask->modifier.arguments().empty()) {
     std::erase_if(settings, leaves_no_registers);
   }
-  if (mask != nullptr && takes_bands(use)) {
+  if (mask != nullptr && takes_bands(use.kernel->contract)) {
     const std::optional<KernelConfig> config = band_config(use, *mask);
     settings = config ? std::vector{*config} : std::vector<KernelConfig>();
   }

@@ -21,8 +21,10 @@ bool reads_key_rows(const Use& use);
 bool reads_windows(const Use& use);
 // Whether query tiles and their keys are packed of what is seen, on the host.
 bool packs(const contract::TemplateContract& contract);
-// Whether its template takes masks that are bands, and no others.
-bool takes_bands(const Use& use);
+// Whether it takes masks that are bands, and no others.
+bool takes_bands(const contract::TemplateContract& contract);
+// Whether it takes score modifiers.
+bool takes_scores(const contract::TemplateContract& contract);
 
 // One way to run a group.
 struct Option {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -19,6 +20,21 @@
 namespace stof::fusion {
 
 using graph::OpKind;
+
+namespace {
+
+// Those for which no other one says that it takes their template's place.
+std::vector<Use> without_replaced(const std::vector<Use>& uses) {
+  std::vector<Use> others;
+  std::ranges::copy_if(uses, std::back_inserter(others), [&](const Use& use) {
+    return std::ranges::none_of(uses, [&](const Use& other) {
+      return other.kernel->contract.replaces == use.kernel->contract.name;
+    });
+  });
+  return others;
+}
+
+}  // namespace
 
 double predicted_us(const std::vector<PlannedLaunch>& launches) {
   return std::accumulate(launches.begin(), launches.end(), 0.0,
@@ -157,13 +173,14 @@ std::vector<Use> GroupPlanner::fitting_uses(const Group& group, const AttentionM
                                        mask->run_time->build.max_keys)
                          : "the keys of a row are known at run time only";
       }
-      if (takes_bands(use) && use.misfit.empty()) {
+      if (mask->modifier.has_score() && !takes_scores(use.kernel->contract) && use.misfit.empty()) {
+        use.misfit = "it takes no score modifier";
+      }
+      if (takes_bands(use.kernel->contract) && use.misfit.empty()) {
         const std::optional<mask::Band> band = mask->arrays ? mask->arrays->band() : std::nullopt;
         use.scope.mask_band_first = band ? band->first : 0;
         use.scope.mask_band_end = band ? band->end : 0;
-        use.misfit = !band                        ? "the mask is no band"
-                     : mask->modifier.has_score() ? "it takes no score modifier"
-                                                  : "";
+        use.misfit = band ? "" : "the mask is no band";
       }
     }
     if (mask != nullptr && packs(use.kernel->contract) && use.misfit.empty()) {
@@ -171,8 +188,7 @@ std::vector<Use> GroupPlanner::fitting_uses(const Group& group, const AttentionM
       const bool is_large = mask->features().mask_class == mask::MaskClass::InlinePredicate;
       use.misfit = !is_known  ? "packed tiles are made of masks that are known before"
                    : is_large ? "its bitmaps take too much room"
-                   : mask->modifier.has_score() ? "it takes no score modifier"
-                                                : "";
+                              : "";
     }
     if (use.misfit.empty()) {
       uses.push_back(std::move(use));
@@ -200,7 +216,13 @@ bool GroupPlanner::add_best(const Group& group, const std::shared_ptr<const Atte
 // that is allowed, says so in `misfits` and adds nothing.
 bool GroupPlanner::add_launch(std::vector<Use> uses, PlannedLaunch launch, std::string& misfits) {
   const AttentionMask* const mask = launch.mask.get();
-  const Choice* choice = chooser_.choose(uses, launch.chain, ir_, mask);
+  std::vector<Use> unreplaced = without_replaced(uses);
+  const Choice* choice = chooser_.choose(unreplaced, launch.chain, ir_, mask);
+  if (choice != nullptr) {
+    uses = std::move(unreplaced);
+  } else {
+    choice = chooser_.choose(uses, launch.chain, ir_, mask);
+  }
   if (choice == nullptr) {
     for (const Use& use : uses) {
       contract::ContractScope scope = use.scope;

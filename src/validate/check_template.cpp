@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -39,7 +40,8 @@ Sources render_cases(const render::Renderer& renderer, const std::string& file,
                      const contract::TemplateContract& contract,
                      std::span<const base::DeviceProfile> devices) {
   Sources sources;
-  std::set<std::pair<std::string, std::string>> seen;  // target, text
+  // Of each source: its target, its text and what its launch passes.
+  std::set<std::tuple<std::string, std::string, std::vector<std::int64_t>>> seen;
   for (const base::DeviceProfile& device : devices) {
     std::vector<TemplateCase> cases = template_cases(contract, device);
     sources.case_count += cases.size();
@@ -53,7 +55,7 @@ Sources render_cases(const render::Renderer& renderer, const std::string& file,
       } catch (const TemplateError& error) {
         throw GraphError(fmt::format("{}, {}: {}", device.target, one.text, error.what()));
       }
-      if (seen.emplace(device.target, source.text).second) {
+      if (seen.emplace(device.target, source.text, one.argument_bytes).second) {
         sources.tasks.push_back(
             {.source = std::move(source), .target = base::parse_gpu_target(device.target)});
         sources.cases.push_back(fmt::format("{}, {}", device.target, one.text));
@@ -64,7 +66,12 @@ Sources render_cases(const render::Renderer& renderer, const std::string& file,
     }
   }
   if (sources.tasks.empty()) {
-    throw GraphError("the constraints admit no case of \"tests\" on any target");
+    std::vector<std::string> reasons;
+    for (const base::DeviceProfile& device : devices) {
+      reasons.push_back(fmt::format("{}, {}", device.target, why_no_case(contract, device)));
+    }
+    throw GraphError(
+        fmt::format("there is no case of \"tests\" to try: {}", fmt::join(reasons, "; ")));
   }
   return sources;
 }
@@ -86,7 +93,11 @@ std::vector<compile::FunctionResources> compile_sources(const CheckTools& tools,
         throw GraphError(fmt::format("{}: {}", sources.cases[i], error.what()));
       }
     }
-    compile::check_entry(*outcomes[i].kernel, file, entry, sources.uses[i].argument_bytes);
+    try {
+      compile::check_entry(*outcomes[i].kernel, file, entry, sources.uses[i].argument_bytes);
+    } catch (const TemplateError& error) {
+      throw GraphError(fmt::format("{}: {}", sources.cases[i], error.what()));
+    }
     for (const std::string& fault : compile::quality_faults(*outcomes[i].kernel)) {
       warnings.push_back(fmt::format("{}: {}", sources.cases[i], fault));
     }

@@ -75,8 +75,7 @@ class Loader {
       if (outcomes[i].error) {
         std::rethrow_exception(outcomes[i].error);
       }
-      compile::check_entry(*outcomes[i].kernel, specs[i]->file, specs[i]->entry,
-                           arguments[i]);
+      compile::check_entry(*outcomes[i].kernel, specs[i]->file, specs[i]->entry, arguments[i]);
       kernels_.emplace(keys[i], *std::move(outcomes[i].kernel));
     }
   }

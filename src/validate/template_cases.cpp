@@ -12,6 +12,8 @@
 
 #include "contract/evaluate.hpp"
 #include "expr/evaluate.hpp"
+#include "fusion/choose.hpp"
+#include "fusion/cuda_type.hpp"
 #include "fusion/variables.hpp"
 #include "mask/features.hpp"
 
@@ -69,6 +71,23 @@ class Cases {
     }
   }
 
+  // Why there is none, where there is none.
+  std::string refusal() const {
+    for (const Dims& dims : contract_.tests) {
+      ContractScope one;
+      one.dims = dims;
+      for (const auto& [symbol, choices] : contract_.dtypes) {
+        one.dtypes.emplace(symbol, choices.front());
+      }
+      fill(one);
+      if (!admit(one, 0)) {
+        return fmt::format("{}: {} does not hold", text_of(dims),
+                           *contract::violated_constraint(contract_, one));
+      }
+    }
+    return "the restrictions allow no setting of the parameters";
+  }
+
   std::vector<TemplateCase> all() && {
     const std::size_t middle = contract_.tests.size() / 2;
     for (std::size_t i = 0; i < contract_.tests.size(); ++i) {
@@ -103,6 +122,8 @@ class Cases {
   // Uses that differ from this one in one thing.
   void add_variants(const std::string& text, const ContractScope& base) {
     add(text + " without optional ports", base, false);
+    add_hooked(text, base);
+    add_scored(text, base);
     for (const mask::MaskClass mask_class : kMaskClasses) {
       if (takes_mask(contract_) && mask_class != kMaskClasses.front()) {
         add(fmt::format("{} with a mask of class {}", text, mask::name(mask_class)), base, true,
@@ -130,16 +151,48 @@ class Cases {
     }
   }
 
+  // A tensor as large as what the hook sees is added there.
+  void add_hooked(const std::string& text, const ContractScope& base) {
+    const auto hook = contract_.hooks.find("epilogue");
+    const contract::Port* port =
+        hook == contract_.hooks.end() ? nullptr : contract_.find_port(hook->second);
+    if (port == nullptr) {
+      return;
+    }
+    add(text + " with a tensor at the hook", base);
+    const std::size_t rank = port->shape.size();
+    const auto symbol = base.dtypes.find(port->dtype);
+    const DType dtype =
+        symbol != base.dtypes.end() ? symbol->second : *dtype_from_name(port->dtype);
+    TemplateCase& hooked = cases_.back();
+    hooked.variables["hook"][hook->first] = {
+        {"value", "x0"},
+        {"tensors",
+         {{{"name", "t0"}, {"dtype", fusion::cuda_type(dtype)}, {"per", json(rank, true)}}}},
+        {"statements", {{{"result", "x1"}, {"op", "add"}, {"inputs", {"x0", "t0"}}}}},
+        {"result", "x1"}};
+    hooked.argument_bytes.insert(hooked.argument_bytes.end(), rank, 8);  // a pointer, and strides
+  }
+
+  // A number is a factor of the scores, where the template takes any modifier of them.
+  void add_scored(const std::string& text, const ContractScope& base) {
+    if (!takes_mask(contract_) || !fusion::takes_scores(contract_)) {
+      return;
+    }
+    add(text + " with a score modifier", base);
+    TemplateCase& scored = cases_.back();
+    scored.variables["mod"]["score"] = "score * score_factor";
+    scored.variables["mod"]["parameters"] = {{{"type", "float"}, {"name", "score_factor"}}};
+    scored.argument_bytes.push_back(4);
+  }
+
   // With the first attributes that the constraints admit, and the default parameters or the first
   // that the restrictions do.
   std::optional<ContractScope> scope(const Dims& dims, const Dtypes& dtypes) const {
     ContractScope scope;
     scope.dims = dims;
     scope.dtypes = dtypes;
-    scope.device = device_;
-    for (const contract::Port& port : contract_.ports) {
-      scope.alignments.emplace(port.name, 16);
-    }
+    fill(scope);
     if (!admit(scope, 0)) {
       return std::nullopt;
     }
@@ -153,6 +206,14 @@ class Cases {
       scope.config = std::move(allowed.front());
     }
     return scope;
+  }
+
+  // What is the same for all.
+  void fill(ContractScope& scope) const {
+    scope.device = device_;
+    for (const contract::Port& port : contract_.ports) {
+      scope.alignments.emplace(port.name, 16);
+    }
   }
 
   // Tries the candidates of the attributes from the n-th on.
@@ -230,6 +291,10 @@ class Cases {
 std::vector<TemplateCase> template_cases(const TemplateContract& contract,
                                          const base::DeviceProfile& device) {
   return Cases(contract, device).all();
+}
+
+std::string why_no_case(const TemplateContract& contract, const base::DeviceProfile& device) {
+  return Cases(contract, device).refusal();
 }
 
 }  // namespace stof::validate

@@ -61,9 +61,10 @@ std::optional<TemplateCheck> find_verdict(cache::Cache& cache, const render::Tem
 
 void add_verdict(cache::Cache& cache, const render::TemplateStore& store,
                  const base::GpuTarget& target, Climb climb, const TemplateCheck& check) {
-  cache.add({EntryKind::Verdict,
-             key_of(store, check.file, target, climb),
-             {.payload = to_json(check).dump()}});
+  cache.add(
+      {EntryKind::Verdict,
+       key_of(store, check.file, target, climb),
+       {.payload = to_json(check).dump(-1, ' ', false, ordered_json::error_handler_t::replace)}});
 }
 
 ordered_json to_json(const TemplateCheck& check) {

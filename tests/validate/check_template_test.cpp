@@ -117,8 +117,8 @@ TEST_CASE("check_template: what could not be launched") {
   CHECK(fault("dim.rows", "200000", "{{ kernel }}") ==
         "contract doubles: shared_bytes = 200000 is 200000, the most is 166912");
   CHECK(fault("dim.rows", "0", "other")
-            .starts_with(
-                "doubles.jinja:1:1: the rendered source has no entry 'doubles', which is written"));
+            .starts_with("sm_80, hidden 8, rows 3: doubles.jinja:1:1: the rendered source has no "
+                         "entry 'doubles', which is written"));
 }
 
 TEST_CASE("check_template: a kernel whose parameters are not what its launch passes") {
@@ -130,12 +130,15 @@ TEST_CASE("check_template: a kernel whose parameters are not what its launch pas
     return refused.rungs.back().detail;
   };
   CHECK(fault("int rows)", "long long rows)") ==
-        "doubles.jinja:1:1: parameter 2 of the kernel is of 8 bytes, the argument that its launch "
+        "sm_80, hidden 8, rows 3: doubles.jinja:1:1: parameter 2 of the kernel is of 8 bytes, the "
+        "argument that its launch "
         "passes of 4");
   CHECK(fault(", int rows)", ")") ==
-        "doubles.jinja:1:1: the kernel has 2 parameters, its launch passes 3 arguments");
+        "sm_80, hidden 8, rows 3: doubles.jinja:1:1: the kernel has 2 parameters, its launch "
+        "passes 3 arguments");
   CHECK(fault("int rows)", "int rows, float more)") ==
-        "doubles.jinja:1:1: the kernel has 4 parameters, its launch passes 3 arguments");
+        "sm_80, hidden 8, rows 3: doubles.jinja:1:1: the kernel has 4 parameters, its launch "
+        "passes 3 arguments");
 }
 
 TEST_CASE("check_template: the document names every operator of patterns, with its attributes") {
@@ -162,7 +165,8 @@ TEST_CASE("check_template: targets that the constraints refuse are left out") {
   CHECK(check(doubles(kBody, "device.sm == 90")).rungs[1].detail ==
         "5 cases for sm_90a are 4 sources");
   CHECK(check(doubles(kBody, "device.sm == 90"), {"a100"}).rungs[1].detail ==
-        "the constraints admit no case of \"tests\" on any target");
+        "there is no case of \"tests\" to try: sm_80, hidden 8, rows 3: device.sm == 90 does not "
+        "hold");
 }
 
 TEST_CASE("check_template: every kernel template of the library renders in its cases") {

@@ -43,7 +43,11 @@ constexpr std::size_t kMaxVariableBytes = std::size_t{16} << 20;
 std::shared_ptr<const render::TemplateStore> open_store(const TemplateOptions& options) {
   std::vector<std::filesystem::path> folders = options.folders;
   std::ranges::copy(base::read_environment().template_dirs, std::back_inserter(folders));
-  return std::make_shared<const render::TemplateStore>(render::TemplateStore::open(folders));
+  auto store = std::make_shared<const render::TemplateStore>(render::TemplateStore::open(folders));
+  for (const render::UnreadFile& file : store->unread()) {
+    throw GraphError(fmt::format("template file {}: {}", file.path, file.reason));
+  }
+  return store;
 }
 
 // The path of a template below its root: what is given, or what is left of a path of the file.
@@ -51,6 +55,9 @@ std::string find_template(const render::TemplateStore& store, const TemplateOpti
                           const std::string& given) {
   if (store.files().contains(given)) {
     return given;
+  }
+  if (given.empty()) {
+    throw GraphError("a template is known by its path below its folder, which is empty here");
   }
   const std::filesystem::path file = std::filesystem::absolute(given).lexically_normal();
   for (const std::filesystem::path& folder : options.folders) {
@@ -89,9 +96,10 @@ nlohmann::json variables_of(const RenderOptions& options, const render::Template
   const auto cases = validate::template_cases(contract, engine::profile_of_target(options.device));
   if (cases.empty()) {
     throw GraphError(
-        fmt::format("{}: the constraints admit no case of \"tests\" on {}; --variables or another "
+        fmt::format("{}: there is no case of \"tests\" to try on {}: {}; --variables or another "
                     "--target may help",
-                    file, options.device.target));
+                    file, options.device.target,
+                    validate::why_no_case(contract, engine::profile_of_target(options.device))));
   }
   return cases.front().variables;
 }
@@ -100,9 +108,13 @@ void render_template(const RenderOptions& options) {
   const render::Renderer renderer(open_store(options.templates));
   const std::string file = find_template(renderer.store(), options.templates, options.file);
   const nlohmann::json variables = variables_of(options, renderer.store(), file);
-  const std::string text = options.prints_variables
-                               ? variables.dump(2)
-                               : renderer.render(file, render::from_json(variables)).text;
+  std::string text;
+  try {
+    text = options.prints_variables ? variables.dump(2)
+                                    : renderer.render(file, render::from_json(variables)).text;
+  } catch (const render::Failure& failure) {  // of the variables
+    throw GraphError(fmt::format("{}: {}", options.variables, failure.what()));
+  }
   if (options.output.empty()) {
     print(text);
   } else {
@@ -159,6 +171,9 @@ std::optional<validate::Gpu> find_gpu(const CheckOptions& options) {
     return validate::Gpu{.device = options.device,
                          .profile = cuda::read_device_profile(options.device)};
   } catch (const CudaError&) {
+    if (options.device != 0) {  // someone wants that one
+      throw;
+    }
     return std::nullopt;
   }
 }
