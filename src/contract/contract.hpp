@@ -112,7 +112,7 @@ struct TemplateContract {
   std::string name;
   std::int64_t version = 1;
   std::string summary;
-  std::string replaces;  // the embedded template that it takes the place of, or empty
+  std::string replaces;  // the embedded template whose problems it takes first, or empty
   std::vector<Port> ports;
   std::vector<PatternStep> pattern;
   std::vector<std::string> escapes;  // inner values that are written as well

@@ -15,7 +15,9 @@ namespace stof::fusion {
 
 namespace {
 
-void leave_out_replaced(TemplateLibrary& library) {
+// Throws TemplateError where one replaces what is not there. What it replaces takes the problems
+// that it does not, unless they have one name.
+void leave_out_namesakes(TemplateLibrary& library) {
   std::set<std::string> replaced;  // files
   for (const KernelTemplate& kernel : library) {
     const std::string& name = kernel.contract.replaces;
@@ -23,10 +25,11 @@ void leave_out_replaced(TemplateLibrary& library) {
       return &other != &kernel && other.contract.name == name;
     });
     if (!name.empty() && found == library.end()) {
-      throw TemplateError(kernel.file, 1, 1,
-                          fmt::format("it replaces '{}', and no template has that name", name));
+      throw TemplateError(
+          kernel.file, 1, 1,
+          fmt::format("it replaces '{}', and no template that ships has that name", name));
     }
-    if (!name.empty()) {
+    if (!name.empty() && name == kernel.contract.name) {
       replaced.insert(found->file);
     }
   }
@@ -49,7 +52,7 @@ TemplateLibrary read_templates(const std::map<std::string, std::string>& texts) 
     library[static_cast<std::size_t>(i)] = {.file = file,
                                             .contract = contract::parse_contract(file, text)};
   });
-  leave_out_replaced(library);
+  leave_out_namesakes(library);
   std::map<std::string, std::string> files;  // by name
   for (const KernelTemplate& kernel : library) {
     const auto [known, is_new] = files.emplace(kernel.contract.name, kernel.file);

