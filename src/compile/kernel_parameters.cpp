@@ -25,9 +25,7 @@ Bytes find_section(Bytes file, std::string_view name) {
   const auto section = [&](std::uint64_t index) {
     return read<Elf64_Shdr>(slice(file, header->e_shoff, file.size()), index * sizeof(Elf64_Shdr));
   };
-  const auto bytes = [&](const Elf64_Shdr& one) {
-    return slice(file, one.sh_offset, one.sh_size);
-  };
+  const auto bytes = [&](const Elf64_Shdr& one) { return slice(file, one.sh_offset, one.sh_size); };
   const std::optional<Elf64_Shdr> names = section(header->e_shstrndx);
   for (std::uint64_t i = 0; names && i < header->e_shnum; ++i) {
     const std::optional<Elf64_Shdr> one = section(i);
@@ -41,8 +39,8 @@ Bytes find_section(Bytes file, std::string_view name) {
 }
 
 // How the section .nv.info.KERNEL lists what the driver must know: an attribute and a short, which
-// are all, or, in the last format, are followed by as many bytes as the short says. `cuobjdump -elf`
-// prints it; no document describes it.
+// are all, or, in the last format, are followed by as many bytes as the short says. `cuobjdump
+// -elf` prints it; no document describes it.
 struct Attribute {
   std::uint8_t format = 0;
   std::uint8_t name = 0;
@@ -51,12 +49,13 @@ struct Attribute {
 
 constexpr std::uint8_t kSizedFormat = 4;
 constexpr std::uint8_t kParameter = 0x17;
+constexpr std::uint8_t kLargeParameter = 0x45;  // where all together are of more than 4 KiB
 
 struct Parameter {
   std::uint32_t index = 0;
   std::uint16_t ordinal = 0;
   std::uint16_t offset = 0;
-  std::uint32_t layout = 0;  // the size from bit 18 on
+  std::uint32_t layout = 0;  // the size from bit 18 on; of a large one in the bits below 16
 };
 
 }  // namespace
@@ -69,6 +68,8 @@ std::vector<std::int64_t> parameter_bytes(Bytes cubin, const std::string& kernel
     const auto parameter = read<Parameter>(slice(rest, sizeof(Attribute), size), 0);
     if (attribute->name == kParameter && parameter) {
       sizes.emplace(parameter->ordinal, parameter->layout >> 18U);
+    } else if (attribute->name == kLargeParameter && parameter) {
+      sizes.emplace(parameter->ordinal, parameter->layout & 0xffffU);
     }
     rest = slice(rest, sizeof(Attribute) + size, rest.size());
   }

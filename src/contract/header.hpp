@@ -34,7 +34,7 @@ class HeaderValue {
       const;  // of an object, in order of name
 
   std::string string() const;
-  std::string identifier() const;  // a string that is [A-Za-z_][A-Za-z0-9_]*
+  std::string identifier() const;                   // a string that is [A-Za-z_][A-Za-z0-9_]*
   void expect_name(const std::string& text) const;  // that this one is, which is this field, say
   std::int64_t integer() const;
   bool boolean() const;

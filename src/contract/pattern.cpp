@@ -131,8 +131,11 @@ class PatternParser {
 
   [[noreturn]] void fail(const std::string& expected) {
     skip_space();
-    const std::string found =
-        position_ < text_.size() ? fmt::format("'{}'", text_[position_]) : "the end";
+    std::string found = "the end";
+    if (position_ < text_.size()) {
+      const auto byte = static_cast<unsigned char>(text_[position_]);
+      found = byte < 0x80 ? fmt::format("'{}'", text_[position_]) : fmt::format("byte {:#x}", byte);
+    }
     source_.fail(position_, fmt::format("expected {}, found {}", expected, found));
   }
 

@@ -24,6 +24,8 @@ extern "C" __global__ void many(bool a, int b, long long c, float d, const __gri
                                 short unused) {
   if (a) { printf("%d %lld %f %d", b, c, d, e.bytes[c]); }
 }
+struct Large { int words[3000]; };
+extern "C" __global__ void large(const __grid_constant__ Large a, const int* b) {}
 extern "C" __global__ void none() {})";
   return NvrtcCompiler{}
       .compile({.source = std::move(source), .target = base::parse_gpu_target("sm_90a")}, {})
@@ -34,6 +36,7 @@ TEST_CASE("parameter_bytes: every parameter in its order, read or not") {
   const std::vector<std::byte> bytes = cubin();
   CHECK(parameter_bytes(bytes, "two") == Sizes{8, 8});
   CHECK(parameter_bytes(bytes, "many") == Sizes{1, 4, 8, 4, 128, 2});
+  CHECK(parameter_bytes(bytes, "large") == Sizes{12000, 8});
   CHECK(parameter_bytes(bytes, "none").empty());
   CHECK(parameter_bytes(bytes, "tw").empty());
 }

@@ -134,6 +134,7 @@ const std::vector<Fault> kFaults = {
     {"/pattern", json::array(), "pattern: a pattern has at least one operator"},
     {"/pattern/0", "sum = add(x, r", "pattern.0: expected ')', found the end"},
     {"/pattern/0", "sum add(x, r)", "pattern.0: expected '=', found 'a'"},
+    {"/pattern/0", "sum = r\u00e9lu(x)", "pattern.0: expected '(', found byte 0xc3"},
     {"/pattern/0", "sum = add(x, r; a, a)", "pattern.0: the attribute 'a' stands twice"},
     {"/pattern/0", "sum = add(x, r; a: real)", "pattern.0: expected int, float or bool, found 'r'"},
     {"/pattern/0", "sum, z = add?(x, r)",
