@@ -238,10 +238,20 @@ std::vector<TuningRecord> from_jsonl(std::string_view text) {
       throw GraphError(
           fmt::format("tuning records: line {} is deeper than {} levels", number, kMaxDepth));
     }
+    if (record.is_discarded()) {
+      throw GraphError(fmt::format("tuning records: line {} is no JSON", number));
+    }
     if (!record.is_object() || !record.contains("problem") || !record.contains("config") ||
         !record.contains("result") || !record["result"].is_object()) {
       throw GraphError(fmt::format(
           "tuning records: line {} is no object with problem, config and result", number));
+    }
+    if (setting_from_json(record["config"]) && !time_of(record["result"]) &&
+        text_of(record["result"], "failure").empty()) {
+      const auto time = record["result"].find("time_us");
+      throw GraphError(fmt::format(
+          "tuning records: line {}: a setting has a time_us of more than 0 or a failure, not {}",
+          number, time == record["result"].end() ? "neither" : time->dump()));
     }
     records.push_back({.problem = std::move(record["problem"]),
                        .config = std::move(record["config"]),

@@ -211,7 +211,7 @@ class Tune(Command):
 
     def test_records_that_are_none(self) -> None:
         (self.folder / "bad.jsonl").write_text("{}\n")
-        self.assert_fails(1, "line 1 is no object with problem, config and result", "tune", "--import", "bad.jsonl")
+        self.assert_fails(1, "bad.jsonl: tuning records: line 1 is no object with problem, config and result", "tune", "--import", "bad.jsonl")
         self.assert_fails(1, "cannot open none.jsonl", "tune", "--import", "none.jsonl")
 
 

@@ -151,8 +151,16 @@ TEST_CASE("two stores merge: the newer of a record is kept") {
 
 TEST_CASE("a line that is no record is named") {
   CHECK(stof::tune::from_jsonl("\n\n").empty());
-  for (const char* line : {"{", "[]", R"({"problem": 1, "config": 2})",
-                           R"({"problem": 1, "config": 2, "result": 3})"}) {
+  CHECK_THROWS_WITH_AS(stof::tune::from_jsonl("\n{"), "tuning records: line 2 is no JSON",
+                       stof::GraphError);
+  for (const char* result : {R"({"time_us": -3})", R"({"time_us": 0})", R"({"time_us": "fast"})",
+                             R"({})", R"({"failure": ""})"}) {
+    const std::string record =
+        R"({"problem":{},"config":{"kernel":"k","parameters":{}},"result":)" + std::string(result);
+    CHECK_THROWS_AS(stof::tune::from_jsonl(record + "}"), stof::GraphError);
+  }
+  for (const char* line :
+       {"[]", R"({"problem": 1, "config": 2})", R"({"problem": 1, "config": 2, "result": 3})"}) {
     const std::string text = std::string("\n") + line + "\n";
     CHECK_THROWS_WITH_AS(stof::tune::from_jsonl(text),
                          "tuning records: line 2 is no object with problem, config and result",

@@ -158,7 +158,12 @@ void tune_graphs(const TuneOptions& options) {
 }
 
 void import_records(const TuneOptions& options, cache::TuningStore& store) {
-  const auto records = tune::from_jsonl(base::read_file(options.import_path, kMostRecordBytes));
+  std::vector<cache::TuningRecord> records;
+  try {
+    records = tune::from_jsonl(base::read_file(options.import_path, kMostRecordBytes));
+  } catch (const GraphError& error) {
+    throw GraphError(fmt::format("{}: {}", options.import_path, error.what()));
+  }
   print(fmt::format("{}: {} of {} records are new here", options.import_path,
                     tune::merge(store, records), records.size()));
 }
