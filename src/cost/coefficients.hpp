@@ -93,27 +93,26 @@ struct SimpleProduct {
 // goes on beside the other blocks of its SM, work does not.
 struct TiledAttention {
   bool uses_wgmma = false;
-  double start_us = 0.00807;  // until the first data arrive
-  double cold_us =
-      2.94;  // the first reads of memory, with 64 dimensions a head: nothing hides them
-  double dram_share = 0.892;
+  double start_us = 0.00712;  // until the first data arrive
+  double cold_us = 3.1;  // the first reads of memory, with 64 dimensions a head: nothing hides them
+  double dram_share = 0.941;
   // Waits, of a block.
-  double tile_wait_ns = 1330;      // start and end of a query tile
+  double tile_wait_ns = 1020;      // start and end of a query tile
   double exchange_wait_ns = 1080;  // several key groups tell each other their results
-  double step_wait_ns = 137;       // a step of tile_k keys
-  double keys_wait_ns = 446;       // 64 keys; several key groups share it, as the next three
-  double tall_wait_ns = 125;       // 64 keys more, where a warp has 32 query rows
-  double interval_wait_ns = 312;   // 64 x 64 with a mask, by its class
-  double bitmap_wait_ns = 23.9;
+  double step_wait_ns = 132;       // a step of tile_k keys
+  double keys_wait_ns = 426;       // 64 keys; several key groups share it, as the next three
+  double tall_wait_ns = 113;       // 64 keys more, where a warp has 32 query rows
+  double interval_wait_ns = 300;   // 64 x 64 with a mask, by its class
+  double bitmap_wait_ns = 35.1;
   // Work, of an SM.
-  double tile_ns = 47.3;       // 64 query rows, start and end
-  double tile_dims_ns = 409;   // of these, for each 64 dimensions a head
-  double softmax_ns = 0.0928;  // 64 x 64
-  double tensor_part = 1.46;   // what 64 x 64 take of the time that the tensor cores need at least
+  double tile_ns = 34.3;       // 64 query rows, start and end
+  double tile_dims_ns = 431;   // of these, for each 64 dimensions a head
+  double softmax_ns = 0.0905;  // 64 x 64
+  double tensor_part = 1.5;    // what 64 x 64 take of the time that the tensor cores need at least
   double plain_ns = 0.01;      // 64 x 64 more, where nothing overlaps the products
-  double interval_ns = 36.6;   // 64 x 64 with a mask, by its class
+  double interval_ns = 39.9;   // 64 x 64 with a mask, by its class
   double predicate_ns = 145;
-  double bitmap_ns = 0.0954;
+  double bitmap_ns = 0.0936;
   double score_ns = 82;  // 64 x 64, where there is a score modifier; not measured
   // A wait: 64 keys, where the modifier reads a tensor. Measured in one layer of T5.
   double capture_wait_ns = 630;
@@ -125,29 +124,29 @@ struct TiledAttention {
 // An attention template that gathers the keys of each row. Widths are those of a head in units of
 // 64 dimensions.
 struct GatheredAttention {
-  double start_us = 1.21;  // until the first data arrive
-  double cold_us = 0.823;  // as above
-  double dram_share = 0.155;
-  double l2_share = 1.17;      // of l2_gbps, for rows of K and V
-  double row_ns = 61.3;        // what each warp of a row takes of an SM
-  double row_width_ns = 32.7;  // and for its width
-  double batch_ns = 40;        // 32 keys
-  double row_wait_ns = 225;    // start and end of a row, seen from it
-  double key_wait_ns = 15.1;   // a key, for a warp that waits for its batch
-  double key_width_wait_ns = 46.8;
-  double few_loads = 0.625;  // how much longer that is with half as many loads under way
+  double start_us = 0.805;  // until the first data arrive
+  double cold_us = 0.728;   // as above
+  double dram_share = 0.186;
+  double l2_share = 1.12;      // of l2_gbps, for rows of K and V
+  double row_ns = 60.8;        // what each warp of a row takes of an SM
+  double row_width_ns = 30.4;  // and for its width
+  double batch_ns = 36.9;      // 32 keys
+  double row_wait_ns = 500;    // start and end of a row, seen from it
+  double key_wait_ns = 9.94;   // a key, for a warp that waits for its batch
+  double key_width_wait_ns = 48.6;
+  double few_loads = 0.618;  // how much longer that is with half as many loads under way
 };
 
 // An attention template that gathers the keys of windows of 16 rows from shared memory, eight at a
 // time.
 struct StagedAttention {
-  double start_us = 1.07;        // until lists, queries and the first stage are there
-  double l2_share = 1.23;        // of l2_gbps, for stages
-  double block_ns = 4510;        // start and end of a block
-  double octet_ns = 6.45;        // what eight columns of a window take of an SM
-  double octet_width_ns = 14.9;  // and for their width
-  double octet_wait_ns = 73.2;   // the same, seen from a warp
-  double octet_width_wait_ns = 154;
+  double start_us = 0.0891;    // until lists, queries and the first stage are there
+  double l2_share = 0.883;     // of l2_gbps, for stages
+  double block_ns = 3740;      // start and end of a block
+  double octet_ns = 6.76;      // what eight columns of a window take of an SM
+  double octet_width_ns = 16;  // and for their width
+  double octet_wait_ns = 131;  // the same, seen from a warp
+  double octet_width_wait_ns = 90.9;
 };
 
 // attention_few_queries. Widths are those of a head in units of 64 dimensions. Fitted to 13 shapes
@@ -196,69 +195,69 @@ struct Coefficients {
       {"", {}},
       {"attention_block_wise_sm90",
        {.uses_wgmma = true,
-        .start_us = 1.05,
-        .cold_us = 1.01,
-        .dram_share = 1.14,
-        .tile_wait_ns = 1140,
+        .start_us = 1.01,
+        .cold_us = 1.57,
+        .dram_share = 0.868,
+        .tile_wait_ns = 498,
         .exchange_wait_ns = 1130,
-        .step_wait_ns = 187,
-        .keys_wait_ns = 145,
+        .step_wait_ns = 119,
+        .keys_wait_ns = 244,
         .tall_wait_ns = 98.9,
-        .interval_wait_ns = 48.8,
-        .bitmap_wait_ns = 35.7,
-        .tile_ns = 26.2,
-        .tile_dims_ns = 354,
-        .softmax_ns = 101,
-        .tensor_part = 0.613,
-        .plain_ns = 10.5,
-        .interval_ns = 8.16,
+        .interval_wait_ns = 103,
+        .bitmap_wait_ns = 33.8,
+        .tile_ns = 38.7,
+        .tile_dims_ns = 325,
+        .softmax_ns = 86.2,
+        .tensor_part = 0.545,
+        .plain_ns = 32.3,
+        .interval_ns = 13.5,
         .predicate_ns = 80,
-        .bitmap_ns = 8.04,
+        .bitmap_ns = 6.01,
         .capture_wait_ns = 1000,
-        .unit_ns = 580,
-        .part_ns = 505}},
+        .unit_ns = 473,
+        .part_ns = 375}},
       {"attention_band_sm90",  // as far as it is measured; no lists to wait for
        {.uses_wgmma = true,
-        .start_us = 0.095,
-        .cold_us = 1.12,
+        .start_us = 0.0385,
+        .cold_us = 1.27,
         .dram_share = 0.788,
-        .tile_wait_ns = 751,
-        .exchange_wait_ns = 856,
-        .step_wait_ns = 31.3,
-        .keys_wait_ns = 192,
+        .tile_wait_ns = 701,
+        .exchange_wait_ns = 493,
+        .step_wait_ns = 13.4,
+        .keys_wait_ns = 98.7,
         .tall_wait_ns = 98.9,
-        .interval_wait_ns = 4.29,
+        .interval_wait_ns = 2.33,
         .bitmap_wait_ns = 18.7,
-        .tile_ns = 23.8,
-        .tile_dims_ns = 64.6,
-        .softmax_ns = 125,
-        .tensor_part = 0.71,
-        .interval_ns = 3.69,
+        .tile_ns = 13.5,
+        .tile_dims_ns = 129,
+        .softmax_ns = 137,
+        .tensor_part = 0.879,
+        .interval_ns = 1.64,
         .predicate_ns = 80,
         .bitmap_ns = 25.5}},
       {"attention_packed_sm90",  // as that of block_wise
        {.uses_wgmma = true,
-        .start_us = 1.05,
-        .cold_us = 1.01,
-        .dram_share = 1.14,
-        .tile_wait_ns = 1140,
+        .start_us = 0.785,
+        .cold_us = 1.13,
+        .dram_share = 1.31,
+        .tile_wait_ns = 754,
         .exchange_wait_ns = 1130,
-        .step_wait_ns = 187,
-        .keys_wait_ns = 145,
+        .step_wait_ns = 171,
+        .keys_wait_ns = 184,
         .tall_wait_ns = 98.9,
-        .interval_wait_ns = 48.8,
-        .bitmap_wait_ns = 35.7,
-        .tile_ns = 26.2,
-        .tile_dims_ns = 354,
-        .softmax_ns = 101,
-        .tensor_part = 0.613,
-        .plain_ns = 10.5,
-        .interval_ns = 8.16,
+        .interval_wait_ns = 36.8,
+        .bitmap_wait_ns = 48.9,
+        .tile_ns = 18.8,
+        .tile_dims_ns = 378,
+        .softmax_ns = 64.9,
+        .tensor_part = 0.692,
+        .plain_ns = 27,
+        .interval_ns = 7.13,
         .predicate_ns = 80,
-        .bitmap_ns = 8.04,
+        .bitmap_ns = 5.43,
         .capture_wait_ns = 1000,
-        .unit_ns = 580,
-        .part_ns = 505}}};
+        .unit_ns = 543,
+        .part_ns = 361}}};
   std::map<std::string, GatheredAttention, std::less<>> gathered_attention = {{"", {}}};
   std::map<std::string, StagedAttention, std::less<>> staged_attention = {{"", {}}};
   FewQueriesAttention few_queries_attention;

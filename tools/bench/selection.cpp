@@ -191,8 +191,10 @@ class Bench {
           (name == kPacked && !is_in_place(one, name))) {
         continue;
       }
-      const stof::cost::Problem problem{
-          .contract = &kernel.contract, .scope = nullptr, .work = {}, .epilogue = {}};
+      const stof::cost::Problem problem{.contract = &kernel.contract,
+                                        .scope = &one.plain.scopes.at(0),
+                                        .work = {},
+                                        .epilogue = {}};
       auto configs = model.settings(problem);
       for (const fusion::Option& option : one.plain.options.at(0)) {
         if (option.kernel == name && std::ranges::find(configs, option.config) == configs.end()) {
