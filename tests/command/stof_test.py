@@ -257,8 +257,9 @@ class PlanAndCompile(Command):
         unkept = "file is not a folder; nothing that is compiled would be kept"
         self.assert_fails(1, unkept, *compile, "--cache-dir", "file")
         self.assert_fails(1, unkept, "compile", "none.json", "--target", "sm_80", "--cache-dir", "file")  # before anything
-        for command in "plan", "compile":
-            self.assert_fails(2, "--target: it is empty", command, graph, "--target", "")
+        for option in "--target", "--device-profile", "--cache-dir", "--templates":
+            self.assert_fails(2, f"{option}: it is empty", "plan", graph, option, "")
+        self.assert_fails(2, "GRAPH: it is empty", "plan", "")
 
         self.assertEqual(self.text("cache", "path"), f"{self.cache}\n")
         items = json.loads(self.text("cache", "ls", "--json"))
@@ -355,7 +356,7 @@ class Templates(Command):
         (self.folder / "v.json").write_text("[]")
         self.assert_fails(1, "v.json: this is no JSON object\n", "render", "hello.jinja", *arguments)
         self.assert_fails(1, "there is no template 'none.jinja'", "render", "none.jinja")
-        self.assert_fails(1, "admit no case", "render", "matmul/gemm_sm90.jinja", "--target", "sm_80")
+        self.assert_fails(1, "device.sm >= 90 && device.sm < 100 does not hold", "render", "matmul/gemm_sm90.jinja", "--target", "sm_80")
 
     def test_list_and_check(self) -> None:
         files = [one["file"] for one in json.loads(self.text("template", "list", "--json"))]

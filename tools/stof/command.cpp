@@ -121,17 +121,8 @@ void EngineChoice::add_backend_to(CLI::App& app) {
       ->capture_default_str();
 }
 
-CLI::Validator named_target() {
-  return {[](const std::string& text) {
-            return text.empty() ? std::string("it is empty, it names what to build for: sm_90a")
-                                : std::string();
-          },
-          ""};
-}
-
 void EngineChoice::add_target_to(CLI::App& app) {
   app.add_option("--target", target, "Build for this target on a machine without a GPU")
-      ->check(named_target())
       ->type_name("sm_90a");
   app.add_option("--device-profile", device_profile,
                  "Which GPU the target is taken to be; `stof devices --profiles` lists them")

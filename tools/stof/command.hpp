@@ -87,9 +87,6 @@ struct CacheOptions {
   std::filesystem::path path() const;
 };
 
-// That a target has a name; which there are, the engine knows.
-CLI::Validator named_target();
-
 // How kernels are made, and on what they run.
 struct EngineChoice {
   TemplateOptions templates;

@@ -83,6 +83,18 @@ int run(CLI::App& stof, int argc, char** argv) {
   }
 }
 
+// Else a value of no characters would be as good as none: another GPU, another cache.
+void refuse_empty_values(CLI::App& app) {
+  const CLI::Validator is_not_empty(
+      [](const std::string& value) { return std::string(value.empty() ? "it is empty" : ""); }, "");
+  for (CLI::Option* option : app.get_options()) {
+    option->check(is_not_empty);
+  }
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    refuse_empty_values(*command);
+  }
+}
+
 }  // namespace
 
 // NOLINTNEXTLINE(bugprone-exception-escape): of memory alone, or a stderr that is closed
@@ -109,5 +121,6 @@ int main(int argc, char** argv) {
   stof::command::add_devices(stof);
   stof::command::add_completion(stof);
   stof::command::add_version(stof);
+  refuse_empty_values(stof);
   return run(stof, argc, argv);
 }

@@ -146,7 +146,6 @@ void add_compile(CLI::App& stof) {
       stof.add_subcommand("compile", "Fill the cache for GPUs that this machine need not have");
   options->graph.add_to(*app);
   app->add_option("--target", options->targets, "What to compile for; once for each")
-      ->check(named_target())
       ->type_name("sm_90a")
       ->allow_extra_args(false)
       ->required();

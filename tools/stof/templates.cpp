@@ -56,9 +56,6 @@ std::string find_template(const render::TemplateStore& store, const TemplateOpti
   if (store.files().contains(given)) {
     return given;
   }
-  if (given.empty()) {
-    throw GraphError("a template is known by its path below its folder, which is empty here");
-  }
   const std::filesystem::path file = std::filesystem::absolute(given).lexically_normal();
   for (const std::filesystem::path& folder : options.folders) {
     const auto root = std::filesystem::absolute(folder).lexically_normal();
@@ -235,7 +232,6 @@ void add_render(CLI::App& stof) {
   app->add_option("--variables", options->variables, "What it is rendered with")
       ->type_name("FILE.json");
   app->add_option("--target", options->device.target, "Where there are no --variables: for what")
-      ->check(named_target())
       ->capture_default_str();
   app->add_flag("--print-variables", options->prints_variables, "Print these instead, as JSON");
   app->add_option("--output", options->output, "A file to write, else stdout")->type_name("FILE");
@@ -259,7 +255,6 @@ void add_template(CLI::App& stof) {
       "check", "Read the contract, render and compile for each target; where there is a GPU, run");
   check->add_option("TEMPLATE", options->files, "Which; all, where none is named");
   check->add_option("--target", options->targets, "For what; once for each")
-      ->check(named_target())
       ->allow_extra_args(false)
       ->capture_default_str();
   check->add_option("--device", options->device, "The GPU that tries its numbers")
