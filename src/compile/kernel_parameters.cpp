@@ -74,6 +74,7 @@ std::vector<std::int64_t> parameter_bytes(Bytes cubin, const std::string& kernel
     rest = slice(rest, sizeof(Attribute) + size, rest.size());
   }
   std::vector<std::int64_t> bytes;
+  bytes.reserve(sizes.size());
   for (const auto& [ordinal, size] : sizes) {
     bytes.push_back(size);
   }
