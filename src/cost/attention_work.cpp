@@ -54,6 +54,18 @@ TileWork mean_tile_work(const mask::MaskFeatures& features, std::int64_t tile_q)
                       .count = planes * mask::ceil_div(features.extent.q_len, tile_q)}}};
 }
 
+bool packs_nothing(const TileWork& packed, const TileWork& plain) {
+  constexpr double kLeastGain = 0.02;
+  const auto visits = [](const TileWork& work) {
+    double count = 0;
+    for (const TileGroup& group : work.groups) {
+      count += static_cast<double>(group.entries * group.count);
+    }
+    return count;
+  };
+  return visits(packed) > (1 - kLeastGain) * visits(plain);
+}
+
 LongTiles long_tiles(const TileWork& work, std::int64_t replicas, std::int64_t workers) {
   constexpr std::int64_t kLeastEntries = 4;  // of a part of the longest; it has sums to write
   constexpr std::int64_t kLeastOfShort = 3;  // of a part of any other

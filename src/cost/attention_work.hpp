@@ -31,6 +31,9 @@ TileWork tile_work(const mask::AttentionTiles& tiles);
 // Where only the counts of a mask are known: query tiles that are all alike.
 TileWork mean_tile_work(const mask::MaskFeatures& features, std::int64_t tile_q);
 
+// Whether packing leaves query tiles next to as many key tiles as they had.
+bool packs_nothing(const TileWork& packed, const TileWork& plain);
+
 // The first `count` query tiles, of those of one replica of the mask with the most entries first,
 // are worked on in `parts` parts each.
 struct LongTiles {

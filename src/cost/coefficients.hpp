@@ -93,26 +93,27 @@ struct SimpleProduct {
 // goes on beside the other blocks of its SM, work does not.
 struct TiledAttention {
   bool uses_wgmma = false;
-  double start_us = 0.00712;  // until the first data arrive
-  double cold_us = 3.1;  // the first reads of memory, with 64 dimensions a head: nothing hides them
-  double dram_share = 0.941;
+  double start_us = 0.00758;  // until the first data arrive
+  double cold_us =
+      3.02;  // the first reads of memory, with 64 dimensions a head: nothing hides them
+  double dram_share = 0.916;
   // Waits, of a block.
-  double tile_wait_ns = 1020;      // start and end of a query tile
+  double tile_wait_ns = 1160;      // start and end of a query tile
   double exchange_wait_ns = 1080;  // several key groups tell each other their results
-  double step_wait_ns = 132;       // a step of tile_k keys
-  double keys_wait_ns = 426;       // 64 keys; several key groups share it, as the next three
-  double tall_wait_ns = 113;       // 64 keys more, where a warp has 32 query rows
-  double interval_wait_ns = 300;   // 64 x 64 with a mask, by its class
-  double bitmap_wait_ns = 35.1;
+  double step_wait_ns = 134;       // a step of tile_k keys
+  double keys_wait_ns = 436;       // 64 keys; several key groups share it, as the next three
+  double tall_wait_ns = 119;       // 64 keys more, where a warp has 32 query rows
+  double interval_wait_ns = 306;   // 64 x 64 with a mask, by its class
+  double bitmap_wait_ns = 29;
   // Work, of an SM.
-  double tile_ns = 34.3;       // 64 query rows, start and end
-  double tile_dims_ns = 431;   // of these, for each 64 dimensions a head
-  double softmax_ns = 0.0905;  // 64 x 64
-  double tensor_part = 1.5;    // what 64 x 64 take of the time that the tensor cores need at least
+  double tile_ns = 40.3;       // 64 query rows, start and end
+  double tile_dims_ns = 420;   // of these, for each 64 dimensions a head
+  double softmax_ns = 0.0916;  // 64 x 64
+  double tensor_part = 1.48;   // what 64 x 64 take of the time that the tensor cores need at least
   double plain_ns = 0.01;      // 64 x 64 more, where nothing overlaps the products
-  double interval_ns = 39.9;   // 64 x 64 with a mask, by its class
+  double interval_ns = 38.2;   // 64 x 64 with a mask, by its class
   double predicate_ns = 145;
-  double bitmap_ns = 0.0936;
+  double bitmap_ns = 0.0945;
   double score_ns = 82;  // 64 x 64, where there is a score modifier; not measured
   // A wait: 64 keys, where the modifier reads a tensor. Measured in one layer of T5.
   double capture_wait_ns = 630;
@@ -124,29 +125,29 @@ struct TiledAttention {
 // An attention template that gathers the keys of each row. Widths are those of a head in units of
 // 64 dimensions.
 struct GatheredAttention {
-  double start_us = 0.805;  // until the first data arrive
-  double cold_us = 0.728;   // as above
-  double dram_share = 0.186;
-  double l2_share = 1.12;      // of l2_gbps, for rows of K and V
-  double row_ns = 60.8;        // what each warp of a row takes of an SM
-  double row_width_ns = 30.4;  // and for its width
-  double batch_ns = 36.9;      // 32 keys
-  double row_wait_ns = 500;    // start and end of a row, seen from it
-  double key_wait_ns = 9.94;   // a key, for a warp that waits for its batch
-  double key_width_wait_ns = 48.6;
-  double few_loads = 0.618;  // how much longer that is with half as many loads under way
+  double start_us = 0.987;  // until the first data arrive
+  double cold_us = 0.774;   // as above
+  double dram_share = 0.17;
+  double l2_share = 1.14;      // of l2_gbps, for rows of K and V
+  double row_ns = 61;          // what each warp of a row takes of an SM
+  double row_width_ns = 31.5;  // and for its width
+  double batch_ns = 38.4;      // 32 keys
+  double row_wait_ns = 335;    // start and end of a row, seen from it
+  double key_wait_ns = 12.3;   // a key, for a warp that waits for its batch
+  double key_width_wait_ns = 47.7;
+  double few_loads = 0.621;  // how much longer that is with half as many loads under way
 };
 
 // An attention template that gathers the keys of windows of 16 rows from shared memory, eight at a
 // time.
 struct StagedAttention {
-  double start_us = 0.0891;    // until lists, queries and the first stage are there
-  double l2_share = 0.883;     // of l2_gbps, for stages
-  double block_ns = 3740;      // start and end of a block
-  double octet_ns = 6.76;      // what eight columns of a window take of an SM
-  double octet_width_ns = 16;  // and for their width
-  double octet_wait_ns = 131;  // the same, seen from a warp
-  double octet_width_wait_ns = 90.9;
+  double start_us = 0.309;       // until lists, queries and the first stage are there
+  double l2_share = 1.04;        // of l2_gbps, for stages
+  double block_ns = 4110;        // start and end of a block
+  double octet_ns = 6.6;         // what eight columns of a window take of an SM
+  double octet_width_ns = 15.4;  // and for their width
+  double octet_wait_ns = 97.9;   // the same, seen from a warp
+  double octet_width_wait_ns = 118;
 };
 
 // attention_few_queries. Widths are those of a head in units of 64 dimensions. Fitted to 13 shapes
@@ -195,69 +196,69 @@ struct Coefficients {
       {"", {}},
       {"attention_block_wise_sm90",
        {.uses_wgmma = true,
-        .start_us = 1.01,
-        .cold_us = 1.57,
-        .dram_share = 0.868,
-        .tile_wait_ns = 498,
+        .start_us = 1.03,
+        .cold_us = 1.26,
+        .dram_share = 0.995,
+        .tile_wait_ns = 753,
         .exchange_wait_ns = 1130,
-        .step_wait_ns = 119,
-        .keys_wait_ns = 244,
+        .step_wait_ns = 149,
+        .keys_wait_ns = 188,
         .tall_wait_ns = 98.9,
-        .interval_wait_ns = 103,
-        .bitmap_wait_ns = 33.8,
-        .tile_ns = 38.7,
-        .tile_dims_ns = 325,
-        .softmax_ns = 86.2,
-        .tensor_part = 0.545,
-        .plain_ns = 32.3,
-        .interval_ns = 13.5,
+        .interval_wait_ns = 70.9,
+        .bitmap_wait_ns = 34.7,
+        .tile_ns = 31.8,
+        .tile_dims_ns = 339,
+        .softmax_ns = 93.3,
+        .tensor_part = 0.578,
+        .plain_ns = 18.4,
+        .interval_ns = 10.5,
         .predicate_ns = 80,
-        .bitmap_ns = 6.01,
+        .bitmap_ns = 6.95,
         .capture_wait_ns = 1000,
-        .unit_ns = 473,
-        .part_ns = 375}},
+        .unit_ns = 524,
+        .part_ns = 435}},
       {"attention_band_sm90",  // as far as it is measured; no lists to wait for
        {.uses_wgmma = true,
-        .start_us = 0.0385,
-        .cold_us = 1.27,
+        .start_us = 0.0605,
+        .cold_us = 1.19,
         .dram_share = 0.788,
-        .tile_wait_ns = 701,
-        .exchange_wait_ns = 493,
-        .step_wait_ns = 13.4,
-        .keys_wait_ns = 98.7,
+        .tile_wait_ns = 726,
+        .exchange_wait_ns = 650,
+        .step_wait_ns = 20.5,
+        .keys_wait_ns = 138,
         .tall_wait_ns = 98.9,
-        .interval_wait_ns = 2.33,
+        .interval_wait_ns = 3.16,
         .bitmap_wait_ns = 18.7,
-        .tile_ns = 13.5,
-        .tile_dims_ns = 129,
-        .softmax_ns = 137,
-        .tensor_part = 0.879,
-        .interval_ns = 1.64,
+        .tile_ns = 17.9,
+        .tile_dims_ns = 91.3,
+        .softmax_ns = 131,
+        .tensor_part = 0.79,
+        .interval_ns = 2.46,
         .predicate_ns = 80,
         .bitmap_ns = 25.5}},
       {"attention_packed_sm90",  // as that of block_wise
        {.uses_wgmma = true,
-        .start_us = 0.785,
-        .cold_us = 1.13,
-        .dram_share = 1.31,
-        .tile_wait_ns = 754,
+        .start_us = 0.908,
+        .cold_us = 1.07,
+        .dram_share = 1.22,
+        .tile_wait_ns = 927,
         .exchange_wait_ns = 1130,
-        .step_wait_ns = 171,
-        .keys_wait_ns = 184,
+        .step_wait_ns = 179,
+        .keys_wait_ns = 163,
         .tall_wait_ns = 98.9,
-        .interval_wait_ns = 36.8,
-        .bitmap_wait_ns = 48.9,
-        .tile_ns = 18.8,
-        .tile_dims_ns = 378,
-        .softmax_ns = 64.9,
-        .tensor_part = 0.692,
-        .plain_ns = 27,
-        .interval_ns = 7.13,
+        .interval_wait_ns = 42.4,
+        .bitmap_wait_ns = 41.8,
+        .tile_ns = 22.2,
+        .tile_dims_ns = 366,
+        .softmax_ns = 81,
+        .tensor_part = 0.651,
+        .plain_ns = 16.8,
+        .interval_ns = 7.63,
         .predicate_ns = 80,
-        .bitmap_ns = 5.43,
+        .bitmap_ns = 6.61,
         .capture_wait_ns = 1000,
-        .unit_ns = 543,
-        .part_ns = 361}}};
+        .unit_ns = 561,
+        .part_ns = 427}}};
   std::map<std::string, GatheredAttention, std::less<>> gathered_attention = {{"", {}}};
   std::map<std::string, StagedAttention, std::less<>> staged_attention = {{"", {}}};
   FewQueriesAttention few_queries_attention;

@@ -42,7 +42,7 @@ namespace {
 
 using kernel::KernelConfig;
 
-// Predictions of products that differ by less say nothing.
+// Predictions that differ by less say nothing.
 constexpr double kTie = 0.02;
 constexpr std::size_t kShownSettings = 2;  // of each template
 
@@ -260,6 +260,12 @@ std::optional<KernelConfig> band_config(const Use& use, const AttentionMask& mas
 // Rows of more tiles leave nothing to pack, and lists of their groups take long to make.
 constexpr double kMostPackedTiles = 24;
 
+// Packed tiles are then plain ones with longer lists.
+bool packs_nothing(const AttentionMask& mask) {
+  return cost::packs_nothing(cost::tile_work(mask.arrays->packed_tiles(mask::kTile).lists),
+                             cost::tile_work(mask.arrays->tiles(mask::kTile)));
+}
+
 // Of the kernels that visit tiles, that for bands is taken where it has a setting, and only there.
 bool is_out_of_place(const Use& use, const std::vector<Use>& uses, const AttentionMask& mask) {
   if (reads_key_rows(use)) {
@@ -325,8 +331,11 @@ const Choice* Chooser::choose(const std::vector<Use>& uses, const Chain& chain, 
   });
   const double limit = all.front().second.time.total_us() * (1 + kTie);
   const auto is_better = [&](const auto& a, const auto& b) {
-    return mask == nullptr && uses[a.first].kernel->contract.constraints.size() >
-                                  uses[b.first].kernel->contract.constraints.size();
+    const contract::TemplateContract& one = uses[a.first].kernel->contract;
+    const contract::TemplateContract& other = uses[b.first].kernel->contract;
+    return mask == nullptr ? one.constraints.size() > other.constraints.size()
+                           : packs(other) && !packs(one) && !reads_key_rows(uses[a.first]) &&
+                                 packs_nothing(*mask);
   };
   auto best = all.begin();
   for (auto other = all.begin(); other != all.end(); ++other) {

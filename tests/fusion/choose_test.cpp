@@ -155,6 +155,7 @@ TEST_CASE("masks that leave much of their tiles empty are packed") {
     CHECK(kernel_of(attention(mask, 12, 1024, 64)) == packed);
   }
   CHECK(kernel_of(attention("longformer", 32, 8192, 128)) == packed);
+  CHECK(kernel_of(attention("bigbird_block", 12, 4096, 64)) == block_wise);  // it packs nothing
   CHECK(kernel_of(attention("full", 12, 8192, 64)) == block_wise);
   CHECK(kernel_of(attention("longformer", 12, 1024, 64, 5.0 * tanh(score() / 5.0))) == block_wise);
 }
