@@ -87,6 +87,16 @@ class Rows(unittest.TestCase):
         row = bench_results.make_row("x", {"stof": [[5.0]]}, {"a": "too large"})
         self.assertEqual((row["stof_us"], row.get("best_peer")), (5.0, None))
 
+    def test_what_is_not_tuned_is_no_peer(self) -> None:
+        rounds = {"stof": [[2.0]], "untuned": [[3.0]], "a": [[6.0]]}
+        row = bench_results.make_row("x", rounds, {}, kind="sparse")
+        self.assertEqual((row["stof_us"], row["untuned_us"], row["peers"], row["ratio"]), (2, 3, {"a": 6}, 3.0))
+        text = bench_results.markdown({"command": "attention --tune", "rows": [row]}, {})
+        self.assertIn("| case | STOF µs | best peer µs | which | ratio | error | untuned µs | kernel |", text)
+        del rounds["untuned"]
+        row = bench_results.make_row("x", rounds, {"untuned": "no template"}, kind="sparse")
+        self.assertEqual((row["failure"], row["peers"]), ("no template", {"a": 6}))
+
     def test_models_are_in_milliseconds(self) -> None:
         row = bench_results.make_row("x", {"stof": [[1500.0]], "dense": [[3000.0]]}, {}, "ms", launches=7)
         self.assertEqual((row["stof_ms"], row["best_peer_ms"], row["peers"], row["ratio"]), (1.5, 3.0, {"dense": 3.0}, 2.0))

@@ -260,11 +260,16 @@ const char* stof_bench_error() {
   return last_error.c_str();
 }
 
-// For the current GPU, or for a target such as "sm_90a", whose plans can be explained alone.
-stof::Engine* stof_bench_open(const char* target) {
+// For the current GPU, or for a target such as "sm_90a", whose plans can be explained alone. Where
+// plans are tuned, what is found out is forgotten with the engine.
+stof::Engine* stof_bench_open(const char* target, bool is_tuned) {
   return guarded<stof::Engine*>(nullptr, [&] {
     stof::EngineOptions options{.backend = stof::Backend::Gpu};
     options.target = target;
+    if (is_tuned) {
+      options.tuning = stof::Tuning::Full;
+      options.cache_dir.emplace();
+    }
     return new stof::Engine(std::move(options));
   });
 }

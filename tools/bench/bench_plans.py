@@ -32,7 +32,7 @@ class NamedMemory(ctypes.Structure):
 HANDLE = ctypes.c_void_p
 SIGNATURES = {
     "error": (ctypes.c_char_p, []),
-    "open": (HANDLE, [ctypes.c_char_p]),
+    "open": (HANDLE, [ctypes.c_char_p, ctypes.c_bool]),
     "close": (None, [HANDLE]),
     "attention": (HANDLE, [HANDLE, ctypes.POINTER(AttentionShape)]),
     "fusion": (HANDLE, [HANDLE, ctypes.c_char_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_char_p]),
@@ -50,7 +50,7 @@ SIGNATURES = {
 class Engine:
     """For the current GPU, or for a target such as sm_90a, whose plans can be explained alone."""
 
-    def __init__(self, library: Path, target: str = ""):
+    def __init__(self, library: Path, target: str = "", is_tuned: bool = False):
         self.library = library
         shared = ctypes.CDLL(str(library.resolve()))
         self.calls = {}
@@ -58,7 +58,7 @@ class Engine:
             call = getattr(shared, f"stof_bench_{name}")
             call.restype, call.argtypes = result, arguments
             self.calls[name] = call
-        self.handle = self.check(self.calls["open"](target.encode()))
+        self.handle = self.check(self.calls["open"](target.encode(), is_tuned))
 
     def __del__(self):
         if getattr(self, "handle", None):

@@ -244,19 +244,23 @@ PER_UNIT = {"us": 1, "ms": 1000}  # microseconds
 
 
 def make_row(case: str, rounds: dict[str, list[list[float]]], failures: dict[str, str], unit: str = "us", **more) -> dict:
-    """A row of the results. rounds: times in microseconds by contender and round, "stof" among them; the row has them in `unit`.
+    """A row of the results. rounds: times in microseconds by contender and round, "stof" among them, and "untuned", which is no peer, where that is
+    tuned; the row has them in `unit`.
 
     A contender that failed has its failure in words for a time."""
     times: dict = {name: round(median_of_rounds(of) / PER_UNIT[unit], 3 if unit == "us" else 5) for name, of in rounds.items()}
-    peers = {name: time_us for name, time_us in (times | failures).items() if name != "stof"}
+    peers = {name: time_us for name, time_us in (times | failures).items() if name not in ("stof", "untuned")}
     measured = {name: time_us for name, time_us in peers.items() if not isinstance(time_us, str)}
     row = {"case": case, f"stof_{unit}": times.get("stof"), "peers": peers, **more}
+    if "untuned" in rounds:
+        row[f"untuned_{unit}"] = times["untuned"]
     if "stof" in rounds and "flops" in row:
         row["tflops"] = round(row["flops"] / median_of_rounds(rounds["stof"]) * 1e-6, 1)
     if "stof" in rounds and "floor_us" in row:
         row["of_floor"] = round(row["floor_us"] / median_of_rounds(rounds["stof"]), 3)
-    if "stof" in failures:
-        row["failure"] = failures["stof"]
+    for name in ("untuned", "stof"):
+        if name in failures:
+            row["failure"] = failures[name]
     if measured:
         best = min(measured, key=measured.__getitem__)
         row |= {"best_peer": best, f"best_peer_{unit}": measured[best]}
@@ -286,7 +290,7 @@ def cell(value, form: str) -> str:
 
 
 # What rows of some scripts have besides, in a column each.
-MORE_COLUMNS = {"tflops": ("TFLOP/s", ".0f"), "of_floor": ("share of the floor", ".0%"), "layout_ms": ("layout ms", ".3f"), "block_mask_ms": ("create_block_mask ms", ".1f")}
+MORE_COLUMNS = {"untuned_us": ("untuned µs", ".2f"), "untuned_ms": ("untuned ms", ".3f"), "tflops": ("TFLOP/s", ".0f"), "of_floor": ("share of the floor", ".0%"), "layout_ms": ("layout ms", ".3f"), "block_mask_ms": ("create_block_mask ms", ".1f")}
 
 
 def markdown(results: dict, kinds: dict[str, list[str]], unit: str = "us") -> str:

@@ -17,6 +17,7 @@ def arguments_of(description: str, add_options: Callable[[argparse.ArgumentParse
     parser.add_argument("--output", type=Path, default=Path("."), help="folder of the results (%(default)s)")
     parser.add_argument("--cases", nargs="+", default=[], metavar="CASE", help="in this order; by default all of the goals, cheapest first")
     parser.add_argument("--peers", choices=("best", "all", "none"), default="best", help="all: with those that take long to compile (%(default)s)")
+    parser.add_argument("--tune", action="store_true", help="times all settings of the kernels of STOF first, and what the model chooses beside the best")
     parser.add_argument("--rounds", type=int, default=5, help="rounds of interleaved replays (%(default)s)")
     parser.add_argument("--budget-seconds", type=float, help="starts no case after so many seconds")
     parser.add_argument("--plan", metavar="TARGET", help="only prints what runs on a target such as sm_90a; needs no GPU and no PyTorch")
@@ -63,6 +64,7 @@ def measure(cases: list, arguments: argparse.Namespace, results: bench_results.R
 
     bench_timing.quiet()
     engine, timer = bench_plans.Engine(arguments.library), bench_timing.Timer(arguments.rounds)
+    tuner = bench_plans.Engine(arguments.library, is_tuned=True) if arguments.tune else None
     if not arguments.continues:
         results.describe(**bench_timing.describe_machine(timer))
     for done, case in enumerate(cases):
@@ -71,7 +73,7 @@ def measure(cases: list, arguments: argparse.Namespace, results: bench_results.R
             print(f"the time is up, left out: {' '.join(results.data['left_out'])}")
             break
         try:
-            row = bench_timing.CaseRun(make_problem(case, arguments), results.unit).row(engine, timer)
+            row = bench_timing.CaseRun(make_problem(case, arguments), results.unit).row(engine, tuner, timer)
         except Exception as error:  # such as too little memory; the other cases may fit
             row = bench_results.make_row(case.text, {}, {"stof": bench_results.one_line(error)}, results.unit, kind=case.kind)
         results.add(row)

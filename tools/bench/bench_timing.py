@@ -148,8 +148,11 @@ class CaseRun:
         self.captured, self.errors, self.failures = [], {}, {}
         self.details = {"kind": problem.case.kind, "kernel": ""}
 
-    def row(self, engine: Engine, timer: Timer) -> dict:
-        self.enter(Contender("stof", lambda: self.prepare_stof(engine)), math.inf)
+    def row(self, engine: Engine, tuner: Engine | None, timer: Timer) -> dict:
+        """tuner: whose plans are tuned; those of the engine are then timed beside them, as what is "untuned"."""
+        if tuner:
+            self.enter(Contender("untuned", lambda: self.prepare_stof(engine)), math.inf)
+        self.enter(Contender("stof", lambda: self.prepare_stof(tuner or engine)), math.inf)
         for peer in self.problem.peers:
             self.enter(peer, MOST_PEER_ERROR)
         rounds = {}
@@ -159,6 +162,7 @@ class CaseRun:
         except Exception as error:
             self.failures.setdefault("stof", bench_results.one_line(error))
         errors = {name: float(f"{error:.3e}") for name, error in self.errors.items()}
+        errors.pop("untuned", None)
         self.details |= {"error": errors.pop("stof", None), "peer_errors": errors, **self.problem.details}
         return bench_results.make_row(self.problem.case.text, rounds, self.failures, self.unit, **self.details)
 
