@@ -21,6 +21,7 @@
 #include "execute/arena.hpp"
 #include "execute/argument.hpp"
 #include "fusion/rotated_products.hpp"
+#include "fusion/why_unused.hpp"
 #include "stof/error.hpp"
 
 namespace stof::engine {
@@ -349,6 +350,7 @@ GpuCode GpuBackend::compile(const graph::Ir& given, bool may_tune, bool may_defe
           .detail = fmt::format("{} launches of {} kernels", lowered.program.launches.size(),
                                 lowered.specs.size())});
   GpuCode code;
+  code.ir = ir;
   code.joined_weights = std::move(joined.weights);
   code.folded_products = std::move(deferred.products);
   code.deferred_norms = std::move(deferred.norms);
@@ -361,13 +363,34 @@ GpuCode GpuBackend::compile(const graph::Ir& given, bool may_tune, bool may_defe
   for (const kernel::KernelSpec& spec : lowered.specs) {
     code.templates.push_back(spec.file);
   }
-  code.kernels =
-      template_jit_.get_or_compile(lowered.specs, base::parse_gpu_target(profile_.target), stop_);
+  try {
+    code.kernels =
+        template_jit_.get_or_compile(lowered.specs, base::parse_gpu_target(profile_.target), stop_);
+  } catch (const CacheError& error) {
+    throw CacheError(
+        fmt::format("{}; what is compiled for one GPU may lack kernels for another: "
+                    "this plan is for {}",
+                    error.what(), profile_.name));
+  }
   for (std::size_t i = 0; i < lowered.specs.size(); ++i) {
     compile::check_entry(code.kernels[i].compiled, lowered.specs[i].file, lowered.specs[i].entry,
                          execute::argument_bytes(code.program, static_cast<int>(i)));
   }
   return code;
+}
+
+std::vector<ForeignTemplate> GpuBackend::foreign_templates(const GpuCode& code) const {
+  const fusion::BuildLayout build_layout = fusion::remembering(layout_builder());
+  std::vector<ForeignTemplate> foreign = trusted_.foreign;
+  for (ForeignTemplate& one : foreign) {
+    const bool is_launched = std::ranges::find(code.templates, one.file) != code.templates.end();
+    const auto found = std::ranges::find(trusted_.library, one.file, &fusion::KernelTemplate::file);
+    if (one.is_used && !is_launched && found != trusted_.library.end()) {
+      one.detail += "; no launch has it: ";
+      one.detail += fusion::why_unused(*found, code.ir, trusted_.library, profile_, build_layout);
+    }
+  }
+  return foreign;
 }
 
 int GpuBackend::device(std::string_view call) const {

@@ -31,6 +31,7 @@ namespace stof::engine {
 
 // A graph of static shapes as kernels and the launches of them.
 struct GpuCode {
+  graph::Ir ir;  // that was lowered
   kernel::Program program;
   std::vector<std::string> templates;  // of the kernels
   std::vector<jit::Kernel> kernels;
@@ -62,7 +63,8 @@ class GpuBackend {
 
   const base::DeviceProfile& profile() const { return profile_; }
   // Templates of the user's, those in quarantine too.
-  const std::vector<ForeignTemplate>& foreign_templates() const { return trusted_.foreign; }
+  // In the words of Plan::explain: those of the engine, and why the code has no launch of one.
+  std::vector<ForeignTemplate> foreign_templates(const GpuCode& code) const;
   // The index of the GPU. Throws GraphError, in the name of `call`, where this builds for a target.
   int device(std::string_view call) const;
 

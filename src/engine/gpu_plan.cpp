@@ -135,7 +135,7 @@ PlanDescription GpuPlan::describe(const DimValues& dims) const {
                                  .tuned = code->tuned,
                                  .deferred_norms = code->deferred_norms,
                                  .deferral_refusal = {},
-                                 .foreign_templates = backend_->foreign_templates(),
+                                 .foreign_templates = backend_->foreign_templates(*code),
                                  .layouts = {},
                                  .launches = {}};
   {

@@ -57,6 +57,32 @@ std::vector<Candidate> copy_candidates(const TemplateLibrary& templates) {
   return candidates;
 }
 
+const contract::Port* misshapen_port(const contract::TemplateContract& contract, const Match& match,
+                                     const Ir& ir) {
+  std::map<std::string, std::int64_t> dims;
+  for (const contract::Port& port : contract.ports) {
+    const auto value = match.values.find(port.name);
+    if (contract.pattern.size() == 1 || value == match.values.end()) {
+      continue;
+    }
+    const Shape& shape = graph::value_at(ir, value->second).shape;
+    const auto rank = static_cast<int>(port.shape.size());
+    const bool turns = is_turned(contract, match, port.name);
+    for (int axis = 1; axis <= std::min(rank, shape.rank()); ++axis) {
+      const int place = turns && axis <= 2 ? 3 - axis : axis;  // from the port's end
+      const std::string& dim = port.shape[static_cast<std::size_t>(rank - place)].dim;
+      std::int64_t extent = shape[-axis].value();
+      for (int outer = axis + 1; axis == rank && outer <= shape.rank(); ++outer) {
+        extent *= shape[-outer].value();
+      }
+      if (!dim.empty() && dims.emplace(dim, extent).first->second != extent) {
+        return &port;
+      }
+    }
+  }
+  return nullptr;
+}
+
 GroupFinder::GroupFinder(const Ir& ir, const TemplateLibrary& templates)
     : ir_(ir), copies_(copy_candidates(templates)), readers_(ir) {
   for (const KernelTemplate& kernel : templates) {
@@ -99,7 +125,7 @@ std::vector<Group> GroupFinder::groups_at(int op, const std::vector<bool>& is_fr
     }
     const KernelTemplate& kernel = *pattern.kernel;
     for (Match& match : find_matches(kernel.contract, ir_, readers_, op, is_free)) {
-      if (!has_shapes(kernel.contract, match)) {
+      if (misshapen_port(kernel.contract, match, ir_) != nullptr) {
         continue;
       }
       auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& other) {
@@ -200,34 +226,6 @@ Group GroupFinder::copy_group(int op) const {
   group.chain.value = full == at(op).inputs.end() ? at(op).inputs[0] : *full;
   group.chain.statements = {{.op = op, .operands = at(op).inputs, .result = at(op).outputs[0]}};
   return group;
-}
-
-// Whether the tensors of a pattern of several operators can have the shapes of its ports at all:
-// which of two addends is the bias, say. Patterns of one operator have canonical forms of their
-// own (see make_use).
-bool GroupFinder::has_shapes(const contract::TemplateContract& contract, const Match& match) const {
-  std::map<std::string, std::int64_t> dims;
-  for (const contract::Port& port : contract.ports) {
-    const auto value = match.values.find(port.name);
-    if (contract.pattern.size() == 1 || value == match.values.end()) {
-      continue;
-    }
-    const Shape& shape = graph::value_at(ir_, value->second).shape;
-    const auto rank = static_cast<int>(port.shape.size());
-    const bool turns = is_turned(contract, match, port.name);
-    for (int axis = 1; axis <= std::min(rank, shape.rank()); ++axis) {
-      const int place = turns && axis <= 2 ? 3 - axis : axis;  // from the port's end
-      const std::string& dim = port.shape[static_cast<std::size_t>(rank - place)].dim;
-      std::int64_t extent = shape[-axis].value();
-      for (int outer = axis + 1; axis == rank && outer <= shape.rank(); ++outer) {
-        extent *= shape[-outer].value();
-      }
-      if (!dim.empty() && dims.emplace(dim, extent).first->second != extent) {
-        return false;
-      }
-    }
-  }
-  return true;
 }
 
 // What a candidate lets a chain follow; -1 where it does not.

@@ -34,6 +34,12 @@ struct Group {
 // The templates of "y = copy(x)". Throws GraphError where there is none.
 std::vector<Candidate> copy_candidates(const TemplateLibrary& templates);
 
+// The port whose shape the tensor of a match of several operators cannot have: which of two addends
+// is the bias, say. Null where all can; patterns of one operator have canonical forms of their own
+// (see make_use).
+const contract::Port* misshapen_port(const contract::TemplateContract& contract, const Match& match,
+                                     const graph::Ir& ir);
+
 // Finds what one kernel can run together. Dtypes, constraints and restrictions of the templates are
 // not looked at: they need a place in memory and a device (see Use).
 class GroupFinder {
@@ -77,7 +83,6 @@ class GroupFinder {
   std::vector<Group> groups_at(int op, const std::vector<bool>& is_free, Wanted wanted) const;
   void add_pattern(const KernelTemplate& kernel);
   Group copy_group(int op) const;
-  bool has_shapes(const contract::TemplateContract& contract, const Match& match) const;
   static int hooked_value(const Candidate& candidate);
   // Sets what a chain follows, and takes out the candidates that would have it follow another
   // value.

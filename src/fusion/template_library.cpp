@@ -59,7 +59,7 @@ TemplateLibrary read_templates(const std::map<std::string, std::string>& texts) 
     if (!is_new) {
       throw TemplateError(
           kernel.file, 1, 1,
-          fmt::format("the name '{}' is taken by '{}'", known->first, known->second));
+          fmt::format("the name '{}' is that of '{}' too", known->first, known->second));
     }
   }
   return library;
