@@ -96,8 +96,10 @@ void add_gpu(ordered_json& json, const PlanDescription& description) {
                                  : ordered_json(description.deferral_refusal);
   json["foreign_templates"] = ordered_json::array();
   for (const ForeignTemplate& one : description.foreign_templates) {
-    json["foreign_templates"].push_back(
-        {{"file", one.file}, {"used", one.is_used}, {"detail", one.detail}});
+    json["foreign_templates"].push_back({{"file", one.file},
+                                         {"used", one.is_used},
+                                         {"validated", one.is_validated},
+                                         {"detail", one.detail}});
   }
   json["layouts"] = ordered_json::array();
   for (const LayoutDescription& layout : description.layouts) {
@@ -142,13 +144,8 @@ std::string explain_text(const PlanDescription& description) {
     text += fmt::format("norms ahead of all products: {}\n", description.deferral_refusal);
   }
   for (const ForeignTemplate& one : description.foreign_templates) {
-    const bool is_launched = std::ranges::any_of(
-        description.launches, [&](const auto& launch) { return launch.file == one.file; });
-    text += fmt::format("{} {}: {}{}\n", one.is_used ? "template" : "in quarantine: template",
-                        one.file, one.detail,
-                        one.is_used && !is_launched
-                            ? "; no launch has it, it fits nowhere or others should be faster"
-                            : "");
+    text += fmt::format("{} {}: {}\n", one.is_used ? "template" : "in quarantine: template",
+                        one.file, one.detail);
   }
   for (const LayoutDescription& layout : description.layouts) {
     text +=

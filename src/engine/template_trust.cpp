@@ -4,6 +4,7 @@
 #include <chrono>
 #include <map>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -105,7 +106,8 @@ ForeignTemplate judged(const TrustTools& tools, const render::Renderer& renderer
   return {file, true,
           !check->is_validated() ? "it compiles, its numbers were not checked"
           : race == nullptr      ? "validated"
-                                 : "validated; " + race->detail};
+                                 : "validated; " + race->detail,
+          check->is_validated()};
 }
 
 // The paths of the shipped kernel templates, by name.
@@ -120,8 +122,21 @@ std::map<std::string, std::string> shipped_names() {
   return files;
 }
 
+// Whether a kernel template may include it, or import or extend it.
+bool is_part(const render::TemplateStore& store, const std::string& file) {
+  return std::ranges::any_of(store.files(), [&](const auto& one) {
+    return one.first.ends_with(".jinja") && contract::has_contract(one.second.text) &&
+           render::include_closure(store, one.first).contains(file);
+  });
+}
+
+bool looks_like_kernel(std::string_view text) {
+  return text.find("\"contract\"") != std::string_view::npos ||
+         text.find("__global__") != std::string_view::npos;
+}
+
 // Files of a user's that would be overlooked: their headers do not come first, or they have none
-// and hide shipped kernel templates.
+// and hide shipped kernel templates, or are kernels that no template has a part of.
 std::vector<ForeignTemplate> overlooked(const render::TemplateStore& store,
                                         const std::map<std::string, std::string>& shipped) {
   std::vector<ForeignTemplate> files;
@@ -135,6 +150,10 @@ std::vector<ForeignTemplate> overlooked(const render::TemplateStore& store,
     } else if (std::ranges::any_of(
                    shipped, [&path = path](const auto& one) { return one.second == path; })) {
       files.push_back({path, false, "contract: it hides a shipped template, and has no header"});
+    } else if (looks_like_kernel(file.text) && !is_part(store, path)) {
+      files.push_back({path, false,
+                       "contract: it has no header, '{#', a JSON object and '#}', and no template "
+                       "includes it"});
     }
   }
   return files;

@@ -21,8 +21,9 @@ namespace stof::engine {
 // of a user's that is in quarantine.
 struct ForeignTemplate {
   std::string file;
-  bool is_used = true;  // false: it is in quarantine
-  std::string detail;   // how far it got, or why it is not used
+  bool is_used = true;        // false: it is in quarantine
+  std::string detail;         // how far it got, or why it is not used
+  bool is_validated = false;  // its numbers were checked on a GPU
 };
 
 struct TrustedTemplates {

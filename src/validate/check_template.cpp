@@ -189,6 +189,11 @@ void check_pattern(const contract::TemplateContract& contract) {
       if (!kind && name != kCopy) {
         throw GraphError(fmt::format("{}: there is no operator '{}'", place, name));
       }
+      if (kind && graph::op_info(*kind).is_composite) {
+        throw GraphError(fmt::format(
+            "{}: {} is taken apart before templates are matched, name what it is made of", place,
+            name));
+      }
       if (kind) {
         kinds.push_back(*kind);
       }

@@ -85,8 +85,25 @@ TEST_CASE("trust: one with the name of a shipped template is in quarantine") {
   TrustScene scene(unit_rows_template("\"name\": \"unit_rows\"", "\"name\": \"rms_norm\""));
   const Engine engine = scene.engine(for_hopper());
   REQUIRE(scene.quarantined.size() == 1);
-  CHECK(scene.quarantined[0].find("the name 'rms_norm' is taken by") != std::string::npos);
+  CHECK(scene.quarantined[0].find("the name 'rms_norm' is that of") != std::string::npos);
   CHECK_NOTHROW(engine.build(unit_rows_graph()));
+}
+
+TEST_CASE("trust: a file that is neither a template nor part of one is in quarantine") {
+  TrustScene scene(unit_rows_template());
+  for (const std::string text : {"{# norm { \"contract\": 1 } #}\n", "{#\n{ \"contract\": 1 }\n}\n",
+                                 "extern \"C\" __global__ void nothing() {}\n"}) {
+    scene.write("norm/nothing.jinja", text);
+    scene.engine(for_hopper());
+    REQUIRE(scene.quarantined.size() == 1);
+    CHECK(scene.quarantined[0] ==
+          "norm/nothing.jinja: contract: it has no header, '{#', a JSON object and '#}', and no "
+          "template includes it");
+  }
+  scene.write("norm/unit_rows.jinja",
+              unit_rows_template() + "{% include \"norm/nothing.jinja\" %}\n");
+  scene.engine(for_hopper());
+  CHECK(scene.quarantined.empty());
 }
 
 TEST_CASE("trust: a shipped template is back where one that hides it is in quarantine") {
@@ -239,9 +256,8 @@ TEST_CASE("trust: a plan says where no launch has a template of the user's") {
   Graph graph("relu");
   graph.output("y", graph.relu(graph.input("x", {8, 64}, DType::Float16)));
   const std::string text = scene.engine(for_hopper()).build(graph).explain();
-  CHECK(
-      text.find("its numbers were not checked; no launch has it, it fits nowhere or others should "
-                "be faster\n") != std::string::npos);
+  CHECK(text.find("its numbers were not checked; no launch has it: the graph, made of primitive "
+                  "operators, has no multiply\n") != std::string::npos);
 }
 
 TEST_CASE("trust: without a GPU nothing becomes validated") {

@@ -80,6 +80,9 @@ TEST_CASE("check_template: the first rung that fails is the last, and says why")
   std::string misspelt = doubles(kBody);
   misspelt.replace(misspelt.find("= add("), 6, "= addd(");
   CHECK(check(misspelt).rungs.back().detail == "pattern.0: there is no operator 'addd'");
+  misspelt.replace(misspelt.find("addd(x, x)"), 10, "linear(x, x)");
+  CHECK(check(misspelt).rungs.back().detail ==
+        "pattern.0: linear is taken apart before templates are matched, name what it is made of");
   std::string arity = doubles(kBody);
   arity.replace(arity.find("add(x, x)"), 9, "add(x)");
   CHECK(check(arity).rungs.back().detail == "pattern.0: add of 1 operands, the least is 2");
