@@ -51,6 +51,12 @@ struct Jit::Job {
   kernel::Key key;
   int index = 0;  // of this miss among those of its call
   int count = 1;
+
+  // The template that it was rendered from; empty where it was not.
+  std::string file() const {
+    const std::vector<std::string>& files = task.source.lines.files;
+    return files.empty() ? std::string() : files.front();
+  }
 };
 
 struct Jit::Batch {
@@ -154,8 +160,8 @@ Kernel Jit::compile_once(const Job& job, const std::stop_token& stop) {
   }
   if (!options_.may_compile) {
     throw CacheError(
-        fmt::format("jit: kernel {} for {} is not in the cache, and may not be compiled",
-                    job.key.digest().hex(), job.task.target.text()));
+        fmt::format("jit: kernel {} ({}) for {} is not in the cache, and may not be compiled",
+                    job.key.digest().hex(), job.file(), job.task.target.text()));
   }
   while (true) {
     bool is_own = false;
@@ -243,10 +249,7 @@ std::shared_ptr<const cache::Entry> Jit::compile(const Job& job, const std::stop
 }
 
 void Jit::report(const Job& job, decltype(Event::what) what) {
-  const std::vector<std::string>& files = job.task.source.lines.files;
-  report({.kernel = job.key.digest(),
-          .source = files.empty() ? std::string() : files.front(),
-          .what = std::move(what)});
+  report({.kernel = job.key.digest(), .source = job.file(), .what = std::move(what)});
 }
 
 void Jit::report(const Event& event) {

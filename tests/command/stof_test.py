@@ -3,6 +3,7 @@ STOF, the program."""
 
 import json
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -26,6 +27,25 @@ GRAPH = {
     ],
     "operators": [{"op": "linear", "inputs": [0, 1], "outputs": [2]}, {"op": "relu", "inputs": [2], "outputs": [3]}],
     "outputs": [{"name": "y", "value": 3}],
+}
+
+# What the template of examples/04_custom_template is for.
+UNIT_ROWS = {
+    "schema": 1, "name": "unit_rows", "dims": {},
+    "values": [
+        {"name": "x", "role": "input", "dtype": "float16", "shape": [3000, 1024]},
+        {"name": "squares", "role": "result", "dtype": "float16", "shape": [3000, 1024]},
+        {"name": "sums", "role": "result", "dtype": "float16", "shape": [3000, 1]},
+        {"name": "lengths", "role": "result", "dtype": "float16", "shape": [3000, 1]},
+        {"name": "units", "role": "result", "dtype": "float16", "shape": [3000, 1024]},
+    ],
+    "operators": [
+        {"op": "multiply", "inputs": [0, 0], "outputs": [1]},
+        {"op": "reduce_sum", "inputs": [1], "outputs": [2], "attributes": {"axis": 1, "keep_axis": True}},
+        {"op": "sqrt", "inputs": [2], "outputs": [3]},
+        {"op": "divide", "inputs": [0, 3], "outputs": [4]},
+    ],
+    "outputs": [{"name": "y", "value": 4}],
 }
 
 
@@ -235,9 +255,9 @@ class PlanAndCompile(Command):
         graph = self.write_graph()
         compile = ["compile", graph, "--target", "sm_80", "--target", "sm_90a", "--dim", "rows=5"]
         first = self.text(*compile).splitlines()
-        self.assertEqual([line.split(":")[0] for line in first], ["sm_80", "sm_90a", "cache"])
-        self.assertRegex(first[0], r"^sm_80: [1-9]\d* kernels compiled in \d+ ms, ")
-        for line in self.text(*compile).splitlines()[:2]:
+        self.assertEqual([line.split(":")[0] for line in first], ["sm_80 (a100)", "sm_90a (h100)", "sm_90a (h200)", "cache"])
+        self.assertRegex(first[0], r"^sm_80 \(a100\): [1-9]\d* kernels compiled in \d+ ms, ")
+        for line in self.text(*compile).splitlines()[:3]:
             self.assertRegex(line, r": 0 kernels compiled in 0 ms, [1-9]\d* found in the cache$")
         plan = json.loads(self.text("plan", graph, "--target", "sm_90a", "--dim", "rows=5", "--json"))
         self.assertEqual((plan["backend"], plan["target"], plan["dims"]), ("gpu", "sm_90a", {"rows": 5}))
@@ -376,6 +396,19 @@ class Templates(Command):
         checks = json.loads(self.stof("template", "check", "bad.jinja", "--templates", "mine", "--json").stdout)
         self.assertEqual([checks[0]["passed"], len(checks[0]["rungs"]), checks[0]["left_out"]], [False, 1, []])
         self.assert_fails(3, "bad.jinja:2:", "template", "list", "--templates", "mine")
+
+
+    def test_compiling_with_templates_of_ones_own(self) -> None:
+        graph = self.folder / "unit_rows.json"
+        graph.write_text(json.dumps(UNIT_ROWS))
+        shutil.copytree(Path(__file__).parents[2] / "examples/04_custom_template/templates", self.folder / "mine")
+        compile = ["compile", graph, "--target", "sm_90a", "--device-profile", "h200", "--templates", "mine"]
+        result = self.stof(*compile)
+        self.assertEqual((result.returncode, result.stderr), (0, "stof: norm/unit_rows.jinja: its numbers were not checked, `stof template check` does on a GPU\n"))
+        (self.folder / "mine/norm/unit_rows.jinja").write_text("__global__ void nothing() {}\n")
+        result = self.stof(*compile)
+        self.assertEqual((result.returncode, result.stderr), (3, "stof: norm/unit_rows.jinja is in quarantine: contract: it has no header, '{#', a JSON object and '#}', and no template includes it\n"))
+        self.assertIn(" kernels compiled in ", result.stdout)
 
 
 class Bench(Command):

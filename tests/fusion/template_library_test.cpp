@@ -46,7 +46,7 @@ TEST_CASE("a template takes the place of the one that it replaces") {
 TEST_CASE("names are taken once, and what is replaced is there") {
   CHECK(test::error_of<TemplateError>([] {
           read_templates({{"a.jinja", doubles("twice")}, {"b.jinja", doubles("twice")}});
-        }) == "b.jinja:1:1: the name 'twice' is taken by 'a.jinja'");
+        }) == "b.jinja:1:1: the name 'twice' is that of 'a.jinja' too");
   CHECK(test::error_of<TemplateError>([] {
           read_templates({{"a.jinja", doubles("twice", R"("replaces": "thrice",)")}});
         }) == "a.jinja:1:1: it replaces 'thrice', and no template that ships has that name");

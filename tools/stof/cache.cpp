@@ -1,9 +1,14 @@
 // stof cache: what lies in the cache.
+#include "cache/cache.hpp"
+
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -58,6 +63,15 @@ struct CacheCommand {
   bool is_json = false;
 };
 
+std::size_t tuning_records(const std::filesystem::path& directory) {
+  if (!std::filesystem::is_directory(directory)) {
+    return 0;
+  }
+  cache::CacheOptions options;
+  options.directory = directory;
+  return cache::Cache(std::move(options)).tuning().all().size();
+}
+
 void list(const CacheCommand& command) {
   nlohmann::ordered_json items = nlohmann::ordered_json::array();
   for (const InventoryItem& item : entries(command.cache)) {
@@ -70,8 +84,14 @@ void list(const CacheCommand& command) {
       print(fmt::format("{:<9} {} {:>9}", cache::name(item.kind), item.digest, item.size_bytes));
     }
   }
+  const std::size_t records = tuning_records(command.cache.path());
   if (command.is_json) {
+    if (records > 0) {
+      items.push_back({{"kind", "tuning"}, {"records", records}});
+    }
     print(items.dump(2));
+  } else if (records > 0) {
+    print(fmt::format("tuning    {} records, `stof tune --export FILE` writes them", records));
   }
 }
 

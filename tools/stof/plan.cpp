@@ -1,8 +1,15 @@
 // stof plan and stof compile: what runs, and the kernels of it in the cache.
+#include <cstdio>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include <nlohmann/json.hpp>
+
+#include "base/device_profile.hpp"
 #include "base/files.hpp"
 #include "cache/cache.hpp"
 #include "command.hpp"
@@ -25,8 +32,9 @@ constexpr const char* kCompileExamples = R"(Examples:
   stof compile graph.json --target sm_90a --cache-dir app/cache
   stof compile graph.json --target sm_80 --target sm_90a --dim seq=128
 
-What is compiled for a target runs on every GPU of it: ship the folder with an application, which
-names it among EngineOptions::packs.)";
+Plans of one graph differ from GPU to GPU. Without --device-profile they are made for each that is
+known of the target, `stof devices --profiles` lists them. Ship the folder with an application,
+which names it among EngineOptions::packs.)";
 
 struct PlanOptions {
   GraphOptions graph;
@@ -69,11 +77,12 @@ struct Tally {
   }
 };
 
-void build(const EngineOptions& engine, const Graph& graph, const DimValues& dims) {
-  const Plan plan = Engine(engine).build(graph);
+Plan build(const EngineOptions& engine, const Graph& graph, const DimValues& dims) {
+  Plan plan = Engine(engine).build(graph);
   if (!dims.empty()) {
     plan.workspace_bytes(dims);  // makes the kernels for these dims
   }
+  return plan;
 }
 
 // A cache that cannot be written is no error of an engine, which keeps its kernels in memory.
@@ -99,28 +108,90 @@ void check_cache(EngineOptions engine, const Graph& graph, const DimValues& dims
   }
 }
 
+// The known GPUs of a target, by short name; else one of no name, which stands for those that its
+// kernels run on.
+std::vector<std::string> profiles_of(const std::string& target, const std::string& given) {
+  std::vector<std::string> names;
+  for (const auto& [name, profile] : base::shipped_profiles()) {
+    if (given.empty() && profile.target == target) {
+      names.push_back(name);
+    }
+  }
+  return names.empty() ? std::vector{given} : names;
+}
+
+// What has to be known of templates of one's own that is no error of a build.
+class TemplateNotes {
+ public:
+  void add(const Event& event) {
+    if (event.stage == "quarantine") {
+      quarantined_.insert(fmt::format("{} is in quarantine: {}", event.name, event.detail));
+    }
+  }
+
+  void add(const Plan& plan, const DimValues& dims) {
+    const auto json = nlohmann::json::parse(engine::explain_json(plan, dims));
+    for (const auto& launch : json["launches"]) {
+      for (const auto& one : json["foreign_templates"]) {
+        if (launch["template"] == one["file"] && !one["validated"]) {
+          unchecked_.insert(one["file"]);
+        }
+      }
+    }
+  }
+
+  // Throws Failed where a template has no part in what was compiled.
+  void tell() const {
+    for (const std::string& file : unchecked_) {
+      warn(fmt::format("{}: its numbers were not checked, `stof template check` does on a GPU",
+                       file));
+    }
+    for (const std::string& text : quarantined_) {
+      warn(text);
+    }
+    if (!quarantined_.empty()) {
+      throw Failed{BadTemplate};
+    }
+  }
+
+ private:
+  static void warn(const std::string& text) {
+    std::fputs(fmt::format("stof: {}\n", text).c_str(), stderr);
+  }
+
+  std::set<std::string> quarantined_;
+  std::set<std::string> unchecked_;
+};
+
 void compile(const CompileOptions& options) {
   check_directory(options.engine.cache.path());
   const Graph graph = options.graph.read();
   const DimValues dims = options.dims.values(graph);
+  TemplateNotes notes;
   for (const std::string& target : options.targets) {
-    EngineChoice choice = options.engine;
-    choice.target = target;
-    EngineOptions engine_options = choice.options();
-    engine_options.cache_dir = options.engine.cache.path();
-    Tally tally;
-    engine_options.on_event = [&, tell = engine_options.on_event](const Event& event) {
-      tally.add(event);
-      if (tell) {
-        tell(event);
-      }
-    };
-    build(engine_options, graph, dims);
-    check_cache(engine_options, graph, dims);
-    print(fmt::format("{}: {} kernels compiled in {:.0f} ms, {} found in the cache", target,
-                      tally.compiled, tally.milliseconds, tally.found));
+    for (const std::string& profile : profiles_of(target, options.engine.device_profile)) {
+      EngineChoice choice = options.engine;
+      choice.target = target;
+      choice.device_profile = profile;
+      EngineOptions engine_options = choice.options();
+      engine_options.cache_dir = options.engine.cache.path();
+      Tally tally;
+      engine_options.on_event = [&, tell = engine_options.on_event](const Event& event) {
+        tally.add(event);
+        notes.add(event);
+        if (tell) {
+          tell(event);
+        }
+      };
+      notes.add(build(engine_options, graph, dims), dims);
+      check_cache(engine_options, graph, dims);
+      print(fmt::format("{}{}: {} kernels compiled in {:.0f} ms, {} found in the cache", target,
+                        profile.empty() ? "" : fmt::format(" ({})", profile), tally.compiled,
+                        tally.milliseconds, tally.found));
+    }
   }
   print(fmt::format("cache: {}", options.engine.cache.path().string()));
+  notes.tell();
 }
 
 }  // namespace
