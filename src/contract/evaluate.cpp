@@ -1,6 +1,7 @@
 #include "contract/evaluate.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -315,6 +316,26 @@ std::optional<std::string> launch_fault(const TemplateContract& contract,
     tensor_map_boxes(contract, scope);
   } catch (const GraphError& error) {
     return error.what();
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> argument_fault(const TemplateContract& contract,
+                                          const ContractScope& scope) {
+  using Limits = std::numeric_limits<std::int32_t>;
+  const std::vector<expr::Value> scalars = scalar_arguments(contract, scope);
+  auto scalar = scalars.begin();
+  for (std::size_t i = 0; i < contract.launch.arguments.size(); ++i) {
+    const Argument& argument = contract.launch.arguments[i];
+    if (argument.kind != ArgumentKind::Scalar) {
+      continue;
+    }
+    const auto* const integer = std::get_if<std::int64_t>(&*scalar++);
+    if (integer != nullptr && !argument.is_wide &&
+        (*integer < Limits::min() || *integer > Limits::max())) {
+      return fmt::format("launch.arguments.{} is {}, from {} to {}", i, *integer, Limits::min(),
+                         Limits::max());
+    }
   }
   return std::nullopt;
 }

@@ -65,6 +65,11 @@ std::vector<kernel::KernelConfig> allowed_configs(const TemplateContract& contra
 // may have: "contract rms_norm: grid[0] = ceil_div(dim.tokens, 4) is 0, the least is 1".
 LaunchGeometry evaluate_launch(const TemplateContract& contract, const ContractScope& scope);
 
+// Why the scalars of a launch cannot be passed: an int that takes more than 32 bits, where those
+// that read a stride have 64. Nothing where they can.
+std::optional<std::string> argument_fault(const TemplateContract& contract,
+                                          const ContractScope& scope);
+
 // What evaluate_launch or tensor_map_boxes says against a launch; nothing where it may be.
 std::optional<std::string> launch_fault(const TemplateContract& contract,
                                         const ContractScope& scope);

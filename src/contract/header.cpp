@@ -164,12 +164,18 @@ HeaderRange find_header(std::string_view text) {
 }
 
 bool has_late_header(std::string_view text) {
-  for (std::size_t at = text.find("{#", 1); at < text.size(); at = text.find("{#", at + 1)) {
-    const HeaderRange range = find_header(text.substr(at));
+  std::size_t at = text.find("{#", 1);
+  while (at < text.size()) {
+    const std::size_t end = text.find("#}", at);
+    if (end == std::string_view::npos) {
+      return false;
+    }
+    const HeaderRange range = find_header(text.substr(at, end + 2 - at));
     if (text.substr(at + range.begin, range.end - range.begin).find("\"contract\"") !=
         std::string_view::npos) {
       return true;
     }
+    at = text.find("{#", end);
   }
   return false;
 }

@@ -216,12 +216,28 @@ bool GroupPlanner::add_best(const Group& group, const std::shared_ptr<const Atte
 // that is allowed, says so in `misfits` and adds nothing.
 bool GroupPlanner::add_launch(std::vector<Use> uses, PlannedLaunch launch, std::string& misfits) {
   const AttentionMask* const mask = launch.mask.get();
+  const auto choose = [&](std::vector<Use>& of) {
+    const Choice* choice = chooser_.choose(of, launch.chain, ir_, mask);
+    while (choice != nullptr) {
+      Use& use = of[choice->use];
+      use.scope.config = choice->config;
+      const auto fault = contract::argument_fault(use.kernel->contract, use.scope);
+      use.scope.config.clear();
+      if (!fault) {
+        break;
+      }
+      misfits += fmt::format("\n  {}: {}", use.kernel->contract.name, *fault);
+      of.erase(of.begin() + static_cast<std::ptrdiff_t>(choice->use));
+      choice = chooser_.choose(of, launch.chain, ir_, mask);
+    }
+    return choice;
+  };
   std::vector<Use> unreplaced = without_replaced(uses);
-  const Choice* choice = chooser_.choose(unreplaced, launch.chain, ir_, mask);
+  const Choice* choice = choose(unreplaced);
   if (choice != nullptr) {
     uses = std::move(unreplaced);
   } else {
-    choice = chooser_.choose(uses, launch.chain, ir_, mask);
+    choice = choose(uses);
   }
   if (choice == nullptr) {
     for (const Use& use : uses) {

@@ -49,6 +49,18 @@ TEST_CASE("the header is the first comment, with or without whitespace control")
         "{# {\"contract\": 1, …} #}\n  code\n  ^");
 }
 
+TEST_CASE("a header behind something else is seen, however many comments are open") {
+  CHECK(has_late_header("\n{# { \"contract\": 1 } #}"));
+  CHECK(has_late_header("{# a licence #}{#- { \"contract\": 1 } -#}"));
+  CHECK_FALSE(has_late_header("{# { \"contract\": 1 } #}{# the contract #}"));
+  std::string open;
+  for (int i = 0; i < 500000; ++i) {
+    open += "{#";
+  }
+  CHECK_FALSE(has_late_header(open));
+  CHECK_FALSE(has_late_header(open + "#}"));
+}
+
 TEST_CASE("an error stands at the very value, and in an expression at the very character") {
   const std::string header = fmt::format("{{# {} #}}\n", kFullHeader);
 
