@@ -18,6 +18,7 @@
 #include "graph/op_info.hpp"
 #include "render/value.hpp"
 #include "stof/error.hpp"
+#include "validate/numeric_cases.hpp"
 #include "validate/template_cases.hpp"
 
 namespace stof::validate {
@@ -141,13 +142,14 @@ void check_resources(const compile::FunctionResources& actual, const TemplateCas
 }
 
 // The templates that ship with the library and one other: what is not trusted yet has no say in
-// whether it is right.
+// whether it is right, nor have those of them that a user's files hide.
 std::map<std::string, std::string> shipped_and(const render::TemplateStore& store,
                                                const std::string& file) {
-  std::map<std::string, std::string> texts = store.texts();
-  std::erase_if(texts, [&](const auto& one) {
-    return one.first != file && store.find(one.first)->origin != render::kEmbeddedOrigin;
-  });
+  std::map<std::string, std::string> texts;
+  for (const render::EmbeddedTemplate& one : render::embedded_templates()) {
+    texts.emplace(one.path, one.text);
+  }
+  texts[file] = store.find(file)->text;
   return texts;
 }
 
@@ -189,7 +191,7 @@ void check_pattern(const contract::TemplateContract& contract) {
       if (!kind && name != kCopy) {
         throw GraphError(fmt::format("{}: there is no operator '{}'", place, name));
       }
-      if (kind && graph::op_info(*kind).is_composite) {
+      if (kind && graph::op_info(*kind).is_composite && *kind != graph::OpKind::Attention) {
         throw GraphError(fmt::format(
             "{}: {} is taken apart before templates are matched, name what it is made of", place,
             name));
@@ -210,6 +212,21 @@ void check_pattern(const contract::TemplateContract& contract) {
     }
     check_operands(step, place, kinds);
   }
+}
+
+// Without a GPU to run them: that what the pattern stands for can be made of the ports, and is run
+// by the template. Throws GraphError where that is so on no device.
+void check_cases(const TemplateAlone& alone, std::span<const base::DeviceProfile> devices) {
+  std::string fault;
+  for (const base::DeviceProfile& device : devices) {
+    try {
+      numeric_cases(alone, device);
+      return;
+    } catch (const GraphError& error) {
+      fault = error.what();
+    }
+  }
+  throw GraphError(fault);
 }
 
 }  // namespace
@@ -271,6 +288,10 @@ TemplateCheck check_template(const CheckTools& tools, const std::string& file) {
       check_resources(resources[i], sources.uses[i], *sources.devices[i], sources.cases[i],
                       check.warnings);
       most = std::max(most, resources[i].registers);
+    }
+    if (!tools.gpu && sources.case_count > 0) {
+      check_cases(alone(fusion::read_templates(shipped_and(renderer.store(), file)), file),
+                  tools.devices);
     }
     return fmt::format("{} blocks can be launched, {} registers at most", resources.size(), most);
   });

@@ -13,6 +13,7 @@
 #include <fmt/ranges.h>
 
 #include "contract/evaluate.hpp"
+#include "fusion/why_unused.hpp"
 #include "stof/error.hpp"
 #include "validate/expected.hpp"
 #include "validate/pattern_graph.hpp"
@@ -104,6 +105,7 @@ class Admission {
   // Whether the template runs the graph of a use.
   bool takes(const PatternUse& use) const {
     try {
+      refused_.reset();
       const graph::Ir ir = pattern_graph(contract_, use);
       if (!is_small_enough(ir)) {
         refusal_ = "it is too large for the host";
@@ -112,7 +114,8 @@ class Admission {
       if (find(ir)) {
         return true;
       }
-      refusal_ = "it does not fit, and others do";
+      refused_ = ir;
+      return false;
     } catch (const GraphError& error) {
       refusal_ = error.what();
     }
@@ -120,7 +123,10 @@ class Admission {
   }
 
   // Why the last use was not taken.
-  const std::string& refusal() const { return refusal_; }
+  std::string refusal() const {
+    return refused_ ? fusion::why_unused(alone_.kernel, *refused_, alone_.with_copies, device_)
+                    : refusal_;
+  }
 
   // The case with the default setting, or the first that is allowed, and with both ends of each
   // parameter where they are asked for; nothing where the template does not take it.
@@ -260,6 +266,7 @@ class Admission {
   const TemplateContract& contract_;
   const base::DeviceProfile& device_;
   mutable std::string refusal_;
+  mutable std::optional<graph::Ir> refused_;  // that the template does not run
 };
 
 class NumericCases {

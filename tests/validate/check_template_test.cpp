@@ -108,6 +108,17 @@ TEST_CASE("check_template: the first rung that fails is the last, and says why")
   CHECK(no_tests.rungs.back().detail == "\"tests\" names no dims to try");
 }
 
+TEST_CASE("check_template: ports that the operators of the pattern have not") {
+  std::string turned = doubles(kBody);
+  const std::string like = R"("y": {"like": "x"})";
+  turned.replace(turned.find(like), like.size(),
+                 R"("y": {"shape": ["hidden", "rows"], "dtype": "T"})");
+  const TemplateCheck check = validate::check(turned);
+  CHECK(check.rungs.size() == 4);
+  CHECK(check.rungs.back().detail ==
+        "no case of \"tests\" is taken: it does not fit at add_1: hidden is 3 in y");
+}
+
 TEST_CASE("check_template: what could not be launched") {
   const auto fault = [](const char* grid, const char* shared, const char* entry) {
     return check(doubles(kBody, "device.sm >= 80", R"([{"rows": 3, "hidden": 8}])", grid, shared,
