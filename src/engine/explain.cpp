@@ -188,7 +188,7 @@ std::string explain_json(const Plan& plan, const DimValues& dims) {
   json["inputs"] = to_json(plan.inputs());
   json["weights"] = to_json(plan.weights());
   json["outputs"] = to_json(plan.outputs());
-  return json.dump(2);
+  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace);
 }
 
 }  // namespace stof::engine

@@ -234,15 +234,39 @@ std::vector<ForeignTemplate> leave_out_equal_names(const render::TemplateStore& 
   std::vector<ForeignTemplate> left_out;
   for (ForeignTemplate& one : all) {
     if (one.is_used) {
-      const std::string name = contract::parse_contract(one.file, store.find(one.file)->text).name;
-      const std::string first = files.emplace(name, one.file).first->second;
-      if (first != one.file) {
-        one = {one.file, false, fmt::format("its name '{}' is that of {} too", name, first)};
+      const contract::TemplateContract contract =
+          contract::parse_contract(one.file, store.find(one.file)->text);
+      std::string& first = files.emplace(contract.name, one.file).first->second;
+      if (contract.replaces == contract.name && !is_foreign(store, first)) {
+        first = one.file;
+      } else if (first != one.file) {
+        one = {one.file, false,
+               fmt::format("its name '{}' is that of {} too", contract.name, first)};
         left_out.push_back(one);
       }
     }
   }
   return left_out;
+}
+
+// Without what only all of them together show to be wrong: a template that replaces one which
+// another hides.
+fusion::TemplateLibrary read_all(std::map<std::string, std::string> texts,
+                                 std::vector<ForeignTemplate>& foreign) {
+  while (true) {
+    try {
+      return fusion::read_templates(texts);
+    } catch (const TemplateError& error) {
+      const auto found = std::ranges::find_if(foreign, [&](const ForeignTemplate& one) {
+        return one.is_used && one.file == error.file();
+      });
+      if (found == foreign.end()) {
+        throw;
+      }
+      *found = {found->file, false, std::string("contract: ") + error.what()};
+      texts.erase(found->file);
+    }
+  }
 }
 
 }  // namespace
@@ -275,19 +299,19 @@ TrustedTemplates trusted_templates(const TrustTools& tools,
     }
     trusted.foreign.insert(trusted.foreign.end(), all.begin(), all.end());
   }
-  for (const ForeignTemplate& one : trusted.foreign) {
-    if (!one.is_used) {
-      trusted.digest = base::hash(trusted.digest.hex() + one.file);
-      tools.report({.stage = "quarantine", .name = one.file, .detail = one.detail});
-    }
-  }
   std::map<std::string, std::string> texts = trusted.store->texts();
   for (const ForeignTemplate& one : all) {
     if (!one.is_used) {
       texts.erase(one.file);
     }
   }
-  trusted.library = fusion::read_templates(texts);
+  trusted.library = read_all(std::move(texts), trusted.foreign);
+  for (const ForeignTemplate& one : trusted.foreign) {
+    if (!one.is_used) {
+      trusted.digest = base::hash(trusted.digest.hex() + one.file);
+      tools.report({.stage = "quarantine", .name = one.file, .detail = one.detail});
+    }
+  }
   return trusted;
 }
 

@@ -251,6 +251,47 @@ TEST_CASE("trust: a template whose launch is out of range for a graph is not for
   }
 }
 
+TEST_CASE("trust: a template whose ints are out of range for a graph is not for it") {
+  TrustScene scene(unit_rows_template("\"dim.rows\", \"stride.x.rows\"]",
+                                      "\"dim.rows * 100000\", \"stride.x.rows\"]"));
+  const Engine engine = scene.engine(for_hopper());
+  REQUIRE(scene.quarantined.empty());
+  for (const std::int64_t rows : {21474, 21475}) {
+    const std::string text = engine.build(unit_rows_graph(rows)).explain();
+    CHECK((text.find(": norm/unit_rows.jinja, grid") != std::string::npos) == (rows == 21474));
+    CHECK((text.find("launch.arguments.2 is 2147500000, from -2147483648 to 2147483647") !=
+           std::string::npos) == (rows == 21475));
+  }
+}
+
+TEST_CASE("trust: what a template replaces is what ships, whatever hides it") {
+  const std::string shipped = "norm/rms_norm.jinja";
+  const std::string text =
+      base::read_file(std::string(STOF_SOURCE_DIR "/templates/") + shipped, 1 << 20);
+  const auto renamed = [&](const std::string& name) {
+    std::string other = text;
+    return other.replace(other.find("\"rms_norm\""), 10, name);
+  };
+  TrustScene scene(renamed("\"mine\", \"replaces\": \"rms_norm\""));
+  scene.engine(for_hopper());
+  CHECK(scene.quarantined.empty());
+  // One that hides it and fails is gone, and what was found out of the other still holds.
+  scene.write(shipped, renamed("\"other\"") + "oops\n");
+  scene.engine(for_hopper());
+  REQUIRE(scene.quarantined.size() == 1);
+  CHECK(scene.quarantined[0].starts_with(shipped));
+  // One that hides it and is good leaves nothing to replace.
+  scene.write(shipped, renamed("\"other\""));
+  scene.engine(for_hopper());
+  REQUIRE(scene.quarantined.size() == 1);
+  CHECK(scene.quarantined[0].find("it replaces 'rms_norm', and no template that ships") !=
+        std::string::npos);
+  // Its own name is that of the shipped one.
+  TrustScene own(renamed("\"rms_norm\", \"replaces\": \"rms_norm\""));
+  own.engine(for_hopper());
+  CHECK(own.quarantined.empty());
+}
+
 TEST_CASE("trust: a plan says where no launch has a template of the user's") {
   TrustScene scene(unit_rows_template());
   Graph graph("relu");
