@@ -274,7 +274,7 @@ class PlanAndCompile(Command):
         self.assertFalse((self.folder / "none.svg").exists())
 
         (self.folder / "file").write_text("")
-        unkept = "file is not a folder; nothing that is compiled would be kept"
+        unkept = "file is not a folder; nothing would be kept"
         self.assert_fails(1, unkept, *compile, "--cache-dir", "file")
         self.assert_fails(1, unkept, "compile", "none.json", "--target", "sm_80", "--cache-dir", "file")  # before anything
         for option in "--target", "--device-profile", "--cache-dir", "--templates":
@@ -409,6 +409,18 @@ class Templates(Command):
         result = self.stof(*compile)
         self.assertEqual((result.returncode, result.stderr), (3, "stof: norm/unit_rows.jinja is in quarantine: contract: it has no header, '{#', a JSON object and '#}', and no template includes it\n"))
         self.assertIn(" kernels compiled in ", result.stdout)
+
+
+    def test_bytes_that_are_no_text(self) -> None:
+        (self.folder / "mine").mkdir()
+        (self.folder / "mine/a\udcff.jinja").write_bytes(b'{#\n{ "contract": 1, "\xff": 2 }\n#}\n')
+        self.assertEqual(self.stof("template", "check", "--templates", "mine", "--json", "--no-gpu", "a\udcff.jinja").returncode, 3)
+        self.assertIn("\ufffd", self.text("plan", self.write_graph(), "--target", "sm_90a", "--templates", "mine", "--json"))
+
+    def test_records_that_cannot_be_kept(self) -> None:
+        (self.folder / "file").write_text("")
+        (self.folder / "r.jsonl").write_text("")
+        self.assert_fails(1, "file is not a folder; nothing would be kept", "tune", "--import", "r.jsonl", "--cache-dir", "file")
 
 
 class Bench(Command):

@@ -89,7 +89,7 @@ void list(const CacheCommand& command) {
     if (records > 0) {
       items.push_back({{"kind", "tuning"}, {"records", records}});
     }
-    print(items.dump(2));
+    print_json(items);
   } else if (records > 0) {
     print(fmt::format("tuning    {} records, `stof tune --export FILE` writes them", records));
   }
@@ -162,7 +162,7 @@ void explain(const CacheCommand& command) {
   if (!entry.meta().empty()) {
     json["meta"] = nlohmann::ordered_json::parse(entry.meta());
   }
-  print(json.dump(2));
+  print_json(json);
 }
 
 }  // namespace

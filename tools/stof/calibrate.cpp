@@ -49,7 +49,7 @@ void calibrate(const CalibrateOptions& options) {
   engine_options.backend = Backend::Gpu;
   const engine::Calibration calibration = engine::open_backend(engine_options)->calibrate();
   if (options.is_json) {
-    print(to_json(calibration).dump(2));
+    print_json(to_json(calibration));
     return;
   }
   print(

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "base/environment.hpp"
+#include "cache/cache.hpp"
 #include "cuda/read_device_profile.hpp"
 #include "graph/ir.hpp"
 
@@ -15,6 +16,10 @@ namespace stof::command {
 
 void print(std::string_view text) {
   fmt::print("{}{}", text, text.ends_with('\n') ? "" : "\n");
+}
+
+void print_json(const nlohmann::ordered_json& json) {
+  print(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 std::pair<std::string, std::string> split_assignment(std::string_view option,
@@ -110,6 +115,15 @@ std::filesystem::path CacheOptions::path() const {
         "HOME is set");
   }
   return *found;
+}
+
+void CacheOptions::require_writable() const {
+  cache::CacheOptions options;
+  options.directory = path();
+  options.on_warning = [](const std::string& text) {
+    throw GraphError(text + "; nothing would be kept");
+  };
+  const cache::Cache cache(std::move(options));
 }
 
 void EngineChoice::add_backend_to(CLI::App& app) {

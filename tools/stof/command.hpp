@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "stof/stof.hpp"
 
@@ -47,6 +48,8 @@ struct Failed {
 
 // A line, or a text that has its line ends, on stdout.
 void print(std::string_view text);
+// The same of JSON; what is no UTF-8 in it is replaced.
+void print_json(const nlohmann::ordered_json& json);
 
 // "NAME=VALUE" split, as --input and --dim take it. Throws GraphError in the name of `option`.
 std::pair<std::string, std::string> split_assignment(std::string_view option,
@@ -85,6 +88,9 @@ struct CacheOptions {
   void add_to(CLI::App& app);
   // With what the environment says. Throws GraphError where there is none.
   std::filesystem::path path() const;
+  // A cache that cannot be written is no error of an engine, which keeps its kernels in memory.
+  // Throws GraphError where it is one.
+  void require_writable() const;
 };
 
 // How kernels are made, and on what they run.

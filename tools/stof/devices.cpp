@@ -50,7 +50,7 @@ void list_devices(const DeviceOptions& options) {
     }
   }
   if (options.is_json) {
-    print(list.dump(2));
+    print_json(list);
   }
 }
 

@@ -11,7 +11,6 @@
 
 #include "base/device_profile.hpp"
 #include "base/files.hpp"
-#include "cache/cache.hpp"
 #include "command.hpp"
 #include "engine/explain.hpp"
 #include "engine/plan_picture.hpp"
@@ -85,17 +84,7 @@ Plan build(const EngineOptions& engine, const Graph& graph, const DimValues& dim
   return plan;
 }
 
-// A cache that cannot be written is no error of an engine, which keeps its kernels in memory.
-void check_directory(const std::filesystem::path& directory) {
-  cache::CacheOptions options;
-  options.directory = directory;
-  options.on_warning = [](const std::string& text) {
-    throw GraphError(text + "; nothing that is compiled would be kept");
-  };
-  const cache::Cache cache(std::move(options));
-}
-
-// The same once more: the disk may be full.
+// That all of it is in the cache: the disk may be full.
 void check_cache(EngineOptions engine, const Graph& graph, const DimValues& dims) {
   engine.jit = JitMode::Off;
   engine.on_event = {};
@@ -164,7 +153,7 @@ class TemplateNotes {
 };
 
 void compile(const CompileOptions& options) {
-  check_directory(options.engine.cache.path());
+  options.engine.cache.require_writable();
   const Graph graph = options.graph.read();
   const DimValues dims = options.dims.values(graph);
   TemplateNotes notes;

@@ -141,7 +141,7 @@ void list_templates(const CheckOptions& options) {
     }
   }
   if (options.is_json) {
-    print(list.dump(2));
+    print_json(list);
   }
 }
 
@@ -216,7 +216,7 @@ void check_templates(const CheckOptions& options) {
     }
   }
   if (options.is_json) {
-    print(checks.dump(2));
+    print_json(checks);
   }
   if (!is_passed) {
     throw Failed{BadTemplate};

@@ -153,7 +153,7 @@ void tune_graphs(const TuneOptions& options) {
     list.push_back({{"file", options.graphs[i]}, {"tuned", std::move(tuned)}});
   }
   if (options.is_json) {
-    print(list.dump(2));
+    print_json(list);
   }
 }
 
@@ -186,6 +186,7 @@ void tune(const TuneOptions& options) {
     cache.emplace(std::move(cache_options));
   }
   if (!options.import_path.empty()) {
+    options.engine.cache.require_writable();
     import_records(options, cache->tuning());
   }
   if (!options.graphs.empty()) {
