@@ -37,7 +37,7 @@ class Search {
       : kernel_(kernel), ir_(ir), planner_(planner), is_free_(ir.operators.size(), true) {}
 
   std::string reason() {
-    if (const std::string missing = missing_operator(); !missing.empty()) {
+    if (std::string missing = missing_operator(); !missing.empty()) {
       return missing;
     }
     for (int op = 0; op < static_cast<int>(ir_.operators.size()); ++op) {
