@@ -323,17 +323,18 @@ std::optional<std::string> launch_fault(const TemplateContract& contract,
 std::optional<std::string> argument_fault(const TemplateContract& contract,
                                           const ContractScope& scope) {
   using Limits = std::numeric_limits<std::int32_t>;
-  const std::vector<expr::Value> scalars = scalar_arguments(contract, scope);
-  auto scalar = scalars.begin();
+  const Names names(contract, scope);
   for (std::size_t i = 0; i < contract.launch.arguments.size(); ++i) {
     const Argument& argument = contract.launch.arguments[i];
-    if (argument.kind != ArgumentKind::Scalar) {
+    // Names alone are not looked at, for this is asked of every launch that is thought of.
+    if (argument.kind != ArgumentKind::Scalar || argument.is_wide ||
+        argument.value.expr().type() != ScalarType::Int ||
+        argument.value.expr().node().operands.empty()) {
       continue;
     }
-    const auto* const integer = std::get_if<std::int64_t>(&*scalar++);
-    if (integer != nullptr && !argument.is_wide &&
-        (*integer < Limits::min() || *integer > Limits::max())) {
-      return fmt::format("launch.arguments.{} is {}, from {} to {}", i, *integer, Limits::min(),
+    const std::int64_t value = argument.value.evaluate_integer(names);
+    if (value < Limits::min() || value > Limits::max()) {
+      return fmt::format("launch.arguments.{} is {}, from {} to {}", i, value, Limits::min(),
                          Limits::max());
     }
   }
