@@ -179,6 +179,21 @@ class Files(unittest.TestCase):
             self.assertEqual(Path(folder, "new/attention.md").read_text(), TABLE)
             self.assertEqual(sorted(file.name for file in Path(folder, "new").iterdir()), ["attention.json", "attention.md"])
 
+    def test_rows_of_another_day_say_so(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            results = bench_results.Results(Path(folder), "attention", {})
+            row = bench_results.make_row("a", {"stof": [[2.0]]}, {}, kind="sparse", kernel="row_wise")
+            results.add(row)
+            self.assertNotIn("Measured on", Path(folder, "attention.md").read_text())
+            results.data["date"] = "2026-01-02 03:04:05"
+            results.add({**row, "case": "b"})
+            table = Path(folder, "attention.md").read_text()
+            self.assertRegex(table, r"\nMeasured on 20\d\d-\d\d-\d\d: b\.\n")
+
+    def test_there_have_to_be_results_to_add_to(self) -> None:
+        with tempfile.TemporaryDirectory() as folder, self.assertRaisesRegex(SystemExit, "no results to add to: .*attention.json"):
+            bench_results.Results(Path(folder), "attention", {}, continues=True)
+
     def test_the_scripts_say_how_they_are_used(self) -> None:
         for script in ("attention", "fusion", "models"):
             with self.subTest(script=script):

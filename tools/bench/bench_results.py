@@ -293,6 +293,10 @@ def cell(value, form: str) -> str:
 MORE_COLUMNS = {"untuned_us": ("untuned µs", ".2f"), "untuned_ms": ("untuned ms", ".3f"), "tflops": ("TFLOP/s", ".0f"), "of_floor": ("share of the floor", ".0%"), "layout_ms": ("layout ms", ".3f"), "block_mask_ms": ("create_block_mask ms", ".1f")}
 
 
+def day(results: dict) -> str:
+    return results.get("date", "")[:10]
+
+
 def markdown(results: dict, kinds: dict[str, list[str]], unit: str = "us") -> str:
     header = ", ".join(f"{name} {results[name]}" for name in ("date", "gpu", "driver", "cuda", "clocks_mhz") if results.get(name))
     symbol, digits = ("µs", ".2f") if unit == "us" else ("ms", ".3f")
@@ -306,6 +310,12 @@ def markdown(results: dict, kinds: dict[str, list[str]], unit: str = "us") -> st
         cells += [cell(row.get("ratio"), ".3f"), cell(row.get("error"), ".1e"), *(cell(row.get(name), MORE_COLUMNS[name][1]) for name in more)]
         cells.append(str(row.get(last) or "–"))
         lines.append(f"| {' | '.join(cells)} |")
+    later: dict[str, list[str]] = {}
+    for row in results["rows"]:
+        if row.get("date", day(results)) != day(results):
+            later.setdefault(row["date"], []).append(row["case"])
+    if later:
+        lines += [""] + [f"Measured on {date}: {', '.join(cases)}." for date, cases in sorted(later.items())]
     means = geometric_means(results["rows"], kinds)
     if means:
         lines += ["", "| best peer / STOF | geometric mean | least | cases |", "| --- | ---: | ---: | ---: |"]
@@ -334,6 +344,8 @@ class Results:
         self.json_path, self.table_path, self.kinds = folder / f"{name}.json", folder / f"{name}.md", kinds
         folder.mkdir(parents=True, exist_ok=True)
         if continues:
+            if not self.json_path.is_file():
+                raise SystemExit(f"--continue: there are no results to add to: {self.json_path}")
             self.data = json.loads(self.json_path.read_text())
         else:
             command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
@@ -344,8 +356,10 @@ class Results:
         self.write()
 
     def add(self, row: dict) -> None:
-        """In the place of an older row of the case."""
-        case = row["case"]
+        """In the place of an older row of the case; with its day, where that is not the one of the others."""
+        case, today = row["case"], time.strftime("%Y-%m-%d")
+        if day(self.data) and today != day(self.data):
+            row = {**row, "date": today}
         self.data["rows"] = [*(one for one in self.data["rows"] if one["case"] != case), row]
         self.data["left_out"] = [one for one in self.data["left_out"] if one != case]
         self.write()
