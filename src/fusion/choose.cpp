@@ -65,14 +65,18 @@ bool is_allowed(const contract::TemplateContract& contract, contract::ContractSc
   return contract::is_allowed(contract, scope) && !contract::launch_fault(contract, scope);
 }
 
+bool has_names(const contract::TemplateContract& contract, const KernelConfig& config) {
+  return config.size() == contract.params.size() &&
+         std::all_of(contract.params.begin(), contract.params.end(),
+                     [&](const auto& parameter) { return config.contains(parameter.name); });
+}
+
 // Whether there is one of its values for each parameter, and nothing else.
 bool has_parameters(const contract::TemplateContract& contract, const KernelConfig& config) {
-  return config.size() == contract.params.size() &&
+  return has_names(contract, config) &&
          std::all_of(contract.params.begin(), contract.params.end(), [&](const auto& parameter) {
-           const auto found = config.find(parameter.name);
-           return found != config.end() &&
-                  std::find(parameter.values.begin(), parameter.values.end(), found->second) !=
-                      parameter.values.end();
+           return std::find(parameter.values.begin(), parameter.values.end(),
+                            config.at(parameter.name)) != parameter.values.end();
          });
 }
 
@@ -197,6 +201,10 @@ KernelConfig band_setting(std::int64_t tile_q, std::int64_t tile_k, std::int64_t
                       {"overlap", overlap}};
 }
 
+KernelConfig window_setting(std::int64_t tile_k, std::int64_t groups) {
+  return KernelConfig{{"tile_k", tile_k}, {"groups", groups}, {"slots", 10}, {"query_slots", 6}};
+}
+
 // Few query tiles do not hide each other's waits: more warps to a tile do, and products while
 // threads make probabilities.
 std::optional<KernelConfig> few_tiles_config(const Use& use, bool is_wide, double per_row) {
@@ -225,6 +233,23 @@ std::optional<KernelConfig> few_tiles_config(const Use& use, bool is_wide, doubl
   }
   const bool is_short = keys <= (has_some ? kShort / 2 : kShort);
   return is_uneven || is_short ? std::optional(band_setting(64, 64, 64, 3, 2, 1)) : std::nullopt;
+}
+
+// Of the kernel that walks along short windows, by times on an H200; nothing where there are too
+// few query tiles to be worth the walk. Sums for a log-sum-exp take registers, which two warp
+// groups have.
+std::optional<KernelConfig> window_config(const Use& use) {
+  constexpr std::int64_t kMostAtOnce = 192;  // keys
+  constexpr std::int64_t kTilesPerSm = 16;
+  const std::int64_t first = std::max(use.scope.mask_band_first, 1 - use.dim("q_len"));
+  const std::int64_t end = std::min(use.scope.mask_band_end, use.dim("kv_len"));
+  const std::int64_t span = mask::kTile - 1 + end - first;
+  if (span > kMostAtOnce ||
+      query_tiles(use) < kTilesPerSm * use.scope.device.at("device.sm_count")) {
+    return std::nullopt;
+  }
+  return window_setting(std::max(mask::kTile, mask::ceil_div(span, 32) * 32),
+                        use.ports.contains("lse") ? 2 : 3);
 }
 
 // Of the kernel for bands, by times on an H200; nothing where a warp that is ahead with lists of
@@ -266,16 +291,37 @@ bool packs_nothing(const AttentionMask& mask) {
                              cost::tile_work(mask.arrays->tiles(mask::kTile)));
 }
 
-// Of the kernels that visit tiles, that for bands is taken where it has a setting, and only there.
+// Whether a kernel for bands has the parameters of one of those whose settings are known here.
+bool has_rule_for_bands(const contract::TemplateContract& contract) {
+  return has_names(contract, window_setting(0, 0)) ||
+         has_names(contract, band_setting(0, 0, 1, 1, 0));
+}
+
+// Of such a kernel, one that is allowed.
+std::optional<KernelConfig> setting_for_bands(const Use& use, const AttentionMask& mask) {
+  contract::ContractScope scope = use.scope;
+  for (const auto& config : {window_config(use), band_config(use, mask)}) {
+    if (config && has_parameters(use.kernel->contract, *config) &&
+        is_allowed(use.kernel->contract, scope, *config)) {
+      return config;
+    }
+  }
+  return std::nullopt;
+}
+
+// Of the kernels that visit tiles, those for bands are taken where one has a setting, and only
+// there.
 bool is_out_of_place(const Use& use, const std::vector<Use>& uses, const AttentionMask& mask) {
   if (reads_key_rows(use)) {
     return false;
   }
-  const auto band = std::find_if(uses.begin(), uses.end(), [](const Use& other) {
-    return takes_bands(other.kernel->contract);
+  if (takes_bands(use.kernel->contract)) {
+    return has_rule_for_bands(use.kernel->contract) && !setting_for_bands(use, mask);
+  }
+  const bool is_for_bands = std::any_of(uses.begin(), uses.end(), [&](const Use& other) {
+    return takes_bands(other.kernel->contract) && setting_for_bands(other, mask);
   });
-  const bool is_for_bands = band != uses.end() && band_config(*band, mask);
-  return takes_bands(use.kernel->contract) != is_for_bands ||
+  return is_for_bands ||
          (packs(use.kernel->contract) && tiles_per_row(use, mask) > kMostPackedTiles);
 }
 
@@ -315,13 +361,19 @@ const Choice* Chooser::choose(const std::vector<Use>& uses, const Chain& chain, 
     return &known->second;
   }
   std::vector<std::pair<std::size_t, Option>> all;
-  for (std::size_t use = 0; use < uses.size(); ++use) {
-    if (mask != nullptr && is_out_of_place(uses[use], uses, *mask)) {
-      continue;
+  const auto add_options = [&](bool also_out_of_place) {
+    for (std::size_t use = 0; use < uses.size(); ++use) {
+      if (!also_out_of_place && mask != nullptr && is_out_of_place(uses[use], uses, *mask)) {
+        continue;
+      }
+      for (Option& option : options(uses[use], epilogue, mask)) {
+        all.emplace_back(use, std::move(option));
+      }
     }
-    for (Option& option : options(uses[use], epilogue, mask)) {
-      all.emplace_back(use, std::move(option));
-    }
+  };
+  add_options(false);
+  if (all.empty()) {  // better a slow one than none
+    add_options(true);
   }
   if (all.empty()) {
     return nullptr;
@@ -435,8 +487,8 @@ std::vector<Option> Chooser::options(const Use& use, const cost::Epilogue& epilo
   if (mask != nullptr && !mask->modifier.arguments().empty()) {
     std::erase_if(settings, leaves_no_registers);
   }
-  if (mask != nullptr && takes_bands(use.kernel->contract)) {
-    const std::optional<KernelConfig> config = band_config(use, *mask);
+  if (mask != nullptr && takes_bands(contract) && has_rule_for_bands(contract)) {
+    const std::optional<KernelConfig> config = setting_for_bands(use, *mask);
     settings = config ? std::vector{*config} : std::vector<KernelConfig>();
   }
   std::vector<Option> options;

@@ -36,12 +36,14 @@ struct AttentionCase {
   std::int64_t value_dim = 64;
   std::vector<std::int32_t> kv_lengths = {};
   bool has_lse = true;
+  bool has_heads_inside = false;    // tensors lie as [batch, length, heads, dim]
+  std::string kernel_of_sm90 = {};  // where it has to be a certain one
 
   std::string text() const {
-    return fmt::format("{}:{}:{}:{}x{}:{}:{}:{}{}{}", name, batch, heads, q_len, kv_len, head_dim,
+    return fmt::format("{}:{}:{}:{}x{}:{}:{}:{}{}{}{}", name, batch, heads, q_len, kv_len, head_dim,
                        value_dim, stof::name(dtype),
                        heads == kv_heads ? "" : fmt::format(":kv{}", kv_heads),
-                       has_lse ? "" : ":no lse");
+                       has_lse ? "" : ":no lse", has_heads_inside ? ":heads inside" : "");
   }
 };
 
@@ -56,6 +58,23 @@ HostTensor random_normal(DType dtype, const std::vector<std::int64_t>& shape, un
     tensor.set(i, draw(generator));
   }
   return tensor;
+}
+
+// With the two axes in the middle in the other order.
+HostTensor swapped(const HostTensor& tensor) {
+  const std::vector<std::int64_t>& shape = tensor.shape();
+  HostTensor result(tensor.dtype(), {shape[0], shape[2], shape[1], shape[3]});
+  std::int64_t at = 0;
+  for (std::int64_t a = 0; a < shape[0]; ++a) {
+    for (std::int64_t c = 0; c < shape[2]; ++c) {
+      for (std::int64_t b = 0; b < shape[1]; ++b) {
+        for (std::int64_t d = 0; d < shape[3]; ++d) {
+          result.set(at++, tensor.at(((a * shape[1] + b) * shape[2] + c) * shape[3] + d));
+        }
+      }
+    }
+  }
+  return result;
 }
 
 struct Tensors {
@@ -152,21 +171,37 @@ Error error_of(const AttentionCase& of, const Tensors& tensors) {
 // Runs twice, into outputs full of NaN, and says what is wrong, or nothing.
 std::string fault_of(const Engine& engine, const AttentionCase& of, unsigned seed) {
   Graph graph("attention");
-  const auto q = graph.input("q", {of.batch, of.heads, of.q_len, of.head_dim}, of.dtype);
-  const auto k = graph.input("k", {of.batch, of.kv_heads, of.kv_len, of.head_dim}, of.dtype);
-  const auto v = graph.input("v", {of.batch, of.kv_heads, of.kv_len, of.value_dim}, of.dtype);
+  const auto input = [&](const char* name, std::int64_t heads, std::int64_t length,
+                         std::int64_t dim) {
+    if (!of.has_heads_inside) {
+      return graph.input(name, {of.batch, heads, length, dim}, of.dtype);
+    }
+    return graph.transpose(graph.input(name, {of.batch, length, heads, dim}, of.dtype),
+                           {0, 2, 1, 3});
+  };
+  const auto as_it_lies = [&](const Tensor& tensor) {
+    return of.has_heads_inside ? graph.transpose(tensor, {0, 2, 1, 3}) : tensor;
+  };
+  const auto q = input("q", of.heads, of.q_len, of.head_dim);
+  const auto k = input("k", of.kv_heads, of.kv_len, of.head_dim);
+  const auto v = input("v", of.kv_heads, of.kv_len, of.value_dim);
   AttentionOptions options{.mask = of.mask};
   if (!of.kv_lengths.empty()) {
     options.kv_lengths = graph.input("kv_lengths", {of.batch}, DType::Int32);
   }
   if (of.has_lse) {
     const AttentionResult result = graph.attention_with_lse(q, k, v, options);
-    graph.output("o", result.output);
+    graph.output("o", as_it_lies(result.output));
     graph.output("lse", result.lse);
   } else {
-    graph.output("o", graph.attention(q, k, v, options));
+    graph.output("o", as_it_lies(graph.attention(q, k, v, options)));
   }
   const Plan plan = engine.build(graph);
+  const std::string explained = plan.explain();
+  if (explained.find("sm_90a") != std::string::npos &&
+      explained.find(of.kernel_of_sm90) == std::string::npos) {
+    return of.text() + ": not with " + of.kernel_of_sm90;
+  }
 
   Tensors tensors{
       random_normal(of.dtype, {of.batch, of.heads, of.q_len, of.head_dim}, seed),
@@ -178,7 +213,8 @@ std::string fault_of(const Engine& engine, const AttentionCase& of, unsigned see
   Bindings bindings;
   const auto add = [&](const std::string& name, const TensorInfo& info, HostTensor& tensor) {
     buffers.emplace_back(name, engine.allocate(info));
-    buffers.back().second.upload(tensor.view());
+    const bool is_swapped = of.has_heads_inside && info.shape.sizes().size() == 4;
+    buffers.back().second.upload(is_swapped ? swapped(tensor).view() : tensor.view());
     bindings.emplace(name, buffers.back().second);
   };
   add("q", plan.input("q"), tensors.q);
@@ -197,7 +233,8 @@ std::string fault_of(const Engine& engine, const AttentionCase& of, unsigned see
   }
   Execution run = plan.bind(engine.load_weights(plan, std::span<const NamedTensor>()), bindings);
   run.launch();
-  tensors.o = buffers[3].second.download();
+  const HostTensor first = buffers[3].second.download();
+  tensors.o = of.has_heads_inside ? swapped(first) : first;
   if (of.has_lse) {
     tensors.lse = buffers[4].second.download();
   }
@@ -210,7 +247,7 @@ std::string fault_of(const Engine& engine, const AttentionCase& of, unsigned see
     return fmt::format("{}: error {:.2e}, lse {:.2e}{}", of.text(), error.output, error.lse,
                        error.has_nan ? ", NaN or a wrong empty row" : "");
   }
-  if (!std::ranges::equal(again.bytes(), tensors.o.bytes())) {
+  if (!std::ranges::equal(again.bytes(), first.bytes())) {
     return of.text() + ": a second run gives other bits";
   }
   return {};
@@ -385,6 +422,38 @@ TEST_CASE("bands of few query tiles, each of which several warp groups share") {
   }
   cases.push_back({"causal", causal(), DType::Float16, 3, 4, 1, 700, 700, 64, 128});
   cases.push_back({"causal", causal(), DType::BFloat16, 2, 4, 4, 700, 700, 128, 40});
+  CHECK(faults_of(cases) == "");
+}
+
+TEST_CASE("windows of as many query tiles as make a walk along them worth while") {
+  const auto f16 = DType::Float16;
+  const auto bf16 = DType::BFloat16;
+  const Mask behind = query_position() - key_position() <= -100 && sliding_window(0, 150);
+  std::vector<AttentionCase> cases = {
+      {"of_128", sliding_window(22, 22), f16, 64, 12, 12, 350, 350, 64, 64},
+      {"of_192", sliding_window(64, 64), bf16, 40, 12, 12, 350, 350, 64, 64},
+      {"groups", sliding_window(45, 45), f16, 40, 12, 4, 350, 350, 64, 64},
+      {"groups", sliding_window(64, 60), f16, 40, 12, 1, 350, 350, 64, 64},
+      {"one_key", sliding_window(0, 0), f16, 64, 12, 12, 350, 350, 64, 64},
+      {"causal", causal() && sliding_window(127, 0), bf16, 40, 12, 12, 350, 350, 40, 64},
+      {"no_keys", sliding_window(64, 64), f16, 40, 12, 12, 350, 270, 64, 64},
+      {"behind", behind, f16, 40, 12, 12, 350, 390, 64, 32},
+      {"narrow", sliding_window(30, 64), bf16, 40, 12, 6, 350, 350, 32, 40},
+      {"dilated", dilated(30, 30, 2), f16, 64, 12, 12, 384, 384, 64, 64},
+      {"dilated", dilated(50, 50, 3), bf16, 64, 12, 12, 384, 384, 64, 64},
+      {"inside", sliding_window(64, 64), f16, 40, 12, 4, 350, 350, 64, 64},
+      {"inside", sliding_window(22, 22), bf16, 75, 7, 7, 350, 350, 64, 64},
+      {"inside", sliding_window(30, 30), f16, 120, 3, 3, 512, 512, 64, 64},
+  };
+  for (AttentionCase& one : cases) {
+    one.has_heads_inside = one.name == "inside";
+    one.has_lse = one.head_dim == 40 || one.kv_heads == 1;
+    one.kernel_of_sm90 = "attention/window_sm90";
+  }
+  // Those of many heads, and no more than a tile each, may go elsewhere.
+  cases.push_back({"one_tile", sliding_window(9, 9), f16, 2200, 2, 2, 50, 50, 64, 64});
+  cases.push_back({"one_tile", sliding_window(60, 60), bf16, 2200, 2, 1, 64, 64, 64, 64});
+  cases.push_back({"two_tiles", sliding_window(64, 9), f16, 200, 12, 12, 65, 65, 64, 64});
   CHECK(faults_of(cases) == "");
 }
 

@@ -1,7 +1,10 @@
 // Which kernel and which setting, for whole graphs on an H200 that is not there.
 #include "fusion/choose.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include <doctest/doctest.h>
@@ -124,6 +127,43 @@ TEST_CASE("bands go to the kernel for them where rows are short") {
   CHECK(kernel_of(attention("sliding", 12, 4096, 256)) == block_wise);
   CHECK(kernel_of(attention("sliding", 12, 4096, 64, 5.0 * tanh(score() / 5.0))) == block_wise);
   CHECK(kernel_of(attention("sliding", 12, 4096, 64), "a100") == "attention_block_wise_sm80");
+}
+
+TEST_CASE("windows of many query tiles go to the kernel that walks along them") {
+  const std::string window = "attention_window_sm90";
+  const std::string band = "attention_band_sm90";
+  for (const char* const mask : {"sliding", "dilated"}) {
+    for (const std::int64_t length : {2048, 4096}) {
+      CHECK(kernel_of(attention(mask, 192, length, 64)) == window);
+    }
+    CHECK(kernel_of(attention(mask, 192, 512, 64)) == band);
+    CHECK(kernel_of(attention(mask, 192, 4096, 128)) != window);
+  }
+  CHECK(kernel_of(attention("causal", 192, 4096, 64)) == band);
+  CHECK(kernel_of(attention("sliding", 48, 16384, 64)) == band);  // 320 keys at once
+  CHECK(kernel_of(attention("sliding", 192, 4096, 64, 5.0 * tanh(score() / 5.0))) ==
+        "attention_block_wise_sm90");
+}
+
+TEST_CASE("a kernel for bands of a user's may have parameters of its own") {
+  auto texts = render::TemplateStore::open({}).texts();
+  std::string text = texts.at("attention/band_sm90.jinja");
+  for (const auto& [from, to] :
+       {std::pair<std::string, std::string>("key_groups", "turns"), {"_band_sm90\"", "_mine\""}}) {
+    for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+      text.replace(at, from.size(), to);
+    }
+  }
+  texts["attention/mine.jinja"] = text;
+  const fusion::TemplateLibrary library = fusion::read_templates(texts);
+  for (const char* const mask : {"sliding", "causal"}) {
+    const Graph graph = attention(mask, 12, 4096, 64);
+    const fusion::Lowered lowered = fusion::lower(graph::normalise_but_attention(graph.ir()),
+                                                  library, base::shipped_profile("h200"), {}, {});
+    CHECK(std::ranges::any_of(lowered.options.at(0), [](const fusion::Option& option) {
+      return option.kernel == "attention_mine" && option.config.contains("turns");
+    }));
+  }
 }
 
 TEST_CASE("steps of a band leave no stage that holds all keys") {

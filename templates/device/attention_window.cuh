@@ -1,0 +1,150 @@
+// Attention over windows by blocks that walk along their queries: which ones, and what lies in
+// shared memory.
+#pragma once
+
+#include "device/attention_band.cuh"
+
+namespace stof {
+
+// How blocks go along queries. The (batch, head) pairs go along together, so many side by side,
+// each with blocks of its own, as those whose rows lie side by side in memory should; a block has
+// as many tiles, of one pair behind the other, as any other, but for one.
+struct Walk {
+  int plane_tiles, planes;  // query tiles of a pair, and pairs
+  int heads, side_by_side;
+
+  // The number of the block's first tile among those of its side.
+  __device__ __forceinline__ int first_tile() const { return share(blockIdx.x / side_by_side); }
+  __device__ __forceinline__ int tiles() const {
+    const int block = blockIdx.x / side_by_side;
+    return block < blocks() ? share(block + 1) - share(block) : 0;
+  }
+  __device__ __forceinline__ int side() const { return blockIdx.x % side_by_side; }
+
+ private:
+  __device__ __forceinline__ int blocks() const { return gridDim.x / side_by_side; }
+  __device__ __forceinline__ int share(int blocks_before) const {
+    const long long tiles = planes / side_by_side * plane_tiles;
+    return static_cast<int>(blocks_before * tiles / blocks());
+  }
+};
+
+// `count` places further on.
+template <int Slots>
+__device__ __forceinline__ RingPlace<Slots> ahead(const RingPlace<Slots>& at, unsigned count) {
+  const unsigned slot = at.slot + count;
+  return slot < Slots ? RingPlace<Slots>{slot, at.parity}
+                      : RingPlace<Slots>{slot - Slots, at.parity ^ 1};
+}
+
+// A query tile, and the first of the `Boxes` boxes that it sees. Those of each further pair begin
+// anew.
+template <int Slots, int Boxes>
+struct WindowPlace {
+  int tile, head, batch;
+  RingPlace<Slots> box;
+
+  __device__ __forceinline__ explicit WindowPlace(const Walk& walk) {
+    const int first = walk.first_tile(), per_batch = walk.heads / walk.side_by_side;
+    const int pair = first / walk.plane_tiles;
+    tile = first - pair * walk.plane_tiles;
+    batch = pair / per_batch;
+    head = (pair - batch * per_batch) * walk.side_by_side + walk.side();
+  }
+
+  __device__ __forceinline__ void advance(int tiles, const Walk& walk) {
+    for (; tiles > 0; --tiles) {
+      box = ahead(box, 1);
+      if (++tile < walk.plane_tiles)
+        continue;
+      box = ahead(box, Boxes - 1);
+      tile = 0;
+      head += walk.side_by_side;
+      if (head >= walk.heads) {
+        head -= walk.heads;
+        ++batch;
+      }
+    }
+  }
+};
+
+// Rings of queries, and of boxes of 64 keys and their values, and their barriers: `here` when they
+// are there, `free` when a place may be filled again. The front is aligned to 1024 bytes. Outputs
+// take the place of the queries.
+template <typename Shape>
+struct WindowShared {
+  using Box = RingPlace<Shape::kSlots>;
+  using Queries = RingPlace<Shape::kQuerySlots>;
+
+  unsigned char queries[Shape::kQuerySlots][Shape::kTileBytes];
+  unsigned char keys[Shape::kSlots][Shape::kTileBytes];
+  unsigned char values[Shape::kSlots][Shape::kTileBytes];
+  uint4 ones[Shape::kAddsUp ? 128 : 1];  // 16 rows of a panel
+  unsigned long long queries_here[Shape::kQuerySlots], queries_free[Shape::kQuerySlots];
+  unsigned long long keys_here[Shape::kSlots], values_here[Shape::kSlots], free[Shape::kSlots];
+
+  // By one thread, as are the loads.
+  __device__ __forceinline__ void init_barriers() {
+    for (int slot = 0; slot < Shape::kQuerySlots; ++slot) {
+      init_barrier(shared_address(&queries_here[slot]), 1);
+      init_barrier(shared_address(&queries_free[slot]), 4);
+    }
+    for (int slot = 0; slot < Shape::kSlots; ++slot) {
+      init_barrier(shared_address(&keys_here[slot]), 1);
+      init_barrier(shared_address(&values_here[slot]), 1);
+      init_barrier(shared_address(&free[slot]), 4);
+    }
+    publish_barriers();
+  }
+
+  __device__ __forceinline__ void load_queries(const TensorMap& q, const Queries& at,
+                                               TileOrigin origin) {
+    wait_for_phase(shared_address(&queries_free[at.slot]), at.parity ^ 1);
+    load(q, queries[at.slot], queries_here[at.slot], origin);
+  }
+  __device__ __forceinline__ void load_keys(const TensorMap& k, const Box& at, TileOrigin origin) {
+    wait_for_phase(shared_address(&free[at.slot]), at.parity ^ 1);
+    load(k, keys[at.slot], keys_here[at.slot], origin);
+  }
+  // Behind the keys of their box.
+  __device__ __forceinline__ void load_values(const TensorMap& v, const Box& at,
+                                              TileOrigin origin) {
+    load(v, values[at.slot], values_here[at.slot], origin);
+  }
+
+  __device__ __forceinline__ unsigned wait_for_queries(const Queries& at) {
+    wait_for_phase(shared_address(&queries_here[at.slot]), at.parity);
+    return shared_address(queries[at.slot]);
+  }
+  // Of a box, once they are there.
+  __device__ __forceinline__ unsigned wait_for_keys(const Box& at) {
+    wait_for_phase(shared_address(&keys_here[at.slot]), at.parity);
+    return shared_address(keys[at.slot]);
+  }
+  __device__ __forceinline__ unsigned wait_for_values(const Box& at) {
+    wait_for_phase(shared_address(&values_here[at.slot]), at.parity);
+    return shared_address(values[at.slot]);
+  }
+
+  // By each warp of the group that is done with them.
+  __device__ __forceinline__ void free_box(const Box& at) {
+    __syncwarp();
+    arrive_of_warp(shared_address(&free[at.slot]));
+  }
+  // Once the outputs have left them.
+  __device__ __forceinline__ void free_queries(const Queries& at) {
+    wait_for_reads_of_stores<0>();
+    __syncwarp();
+    arrive_of_warp(shared_address(&queries_free[at.slot]));
+  }
+
+ private:
+  __device__ __forceinline__ static void load(const TensorMap& map, unsigned char* tile,
+                                              unsigned long long& barrier, TileOrigin origin) {
+    const unsigned here = shared_address(&barrier);
+    arrive_expecting(here, Shape::kTileBytes);
+    load_tile(shared_address(tile), map, here, origin);
+  }
+};
+
+}  // namespace stof
