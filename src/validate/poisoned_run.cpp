@@ -9,6 +9,7 @@
 #include "base/check.hpp"
 #include "cuda/device_scope.hpp"
 #include "cuda/stream.hpp"
+#include "stof/error.hpp"
 
 namespace stof::validate {
 
