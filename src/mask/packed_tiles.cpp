@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <map>
+#include <numeric>
 #include <span>
+#include <utility>
 
 #include "base/check.hpp"
 #include "base/parallel.hpp"
 #include "mask/bits.hpp"
+#include "mask/group_bits.hpp"
 #include "mask/longest_first.hpp"
 #include "mask/tiles.hpp"
 
@@ -20,66 +22,15 @@ constexpr std::int32_t kNoRowGroup = 65535;
 constexpr std::int32_t kNoKeyGroup = 16383;
 constexpr std::int32_t kBoxOf1 = 1 << 14;
 constexpr std::int32_t kBoxOf4 = 3 << 14;
-constexpr std::int64_t kGroups = kTile / kPackedGroup;  // of an entry, or of 64 rows
 constexpr std::uint64_t kAll = ~std::uint64_t{0};
-
-using Rows = std::array<std::uint64_t, kTile>;  // 64 columns of each of 64 rows
-
-// What groups of 16 rows see of groups of 16 keys.
-class Groups {
- public:
-  explicit Groups(const MaskLayout& layout)
-      : layout_(layout), rows_(layout.bitmaps.size() / kTileWords) {
-    base::parallel_for(std::ssize(rows_),
-                       [&](std::int64_t n) { rows_[n] = bitmap_rows(layout.bitmap(n)); });
-  }
-
-  // Puts what the rows of a group see of a group of keys to `rows`, from bit `shift` on.
-  void add(std::int64_t plane, std::int64_t row_group, std::int64_t key_group, std::int64_t shift,
-           std::span<std::uint64_t> rows) const {
-    const std::int64_t tile_row = plane * layout_.tile_rows + row_group / kGroups;
-    const auto column = static_cast<std::int32_t>(key_group / kGroups);
-    const std::int64_t first_key = key_group * kPackedGroup;
-    if (std::ranges::binary_search(layout_.full.row(tile_row), column)) {
-      const std::int64_t keys = std::min(layout_.extent.kv_len - first_key, kPackedGroup);
-      for (std::uint64_t& row : rows) {
-        row |= low_bits(keys) << shift;
-      }
-      return;
-    }
-    const auto part = layout_.part.row(tile_row);
-    const auto found = std::ranges::lower_bound(part, column);
-    if (found == part.end() || *found != column) {
-      return;
-    }
-    const Rows& of_tile =
-        rows_[layout_.part_bitmap[layout_.part.row_ptr[tile_row] + (found - part.begin())]];
-    const std::int64_t first_row = row_group % kGroups * kPackedGroup;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      const std::uint64_t seen = of_tile[first_row + i] >> (first_key % kTile);
-      rows[i] |= (seen & low_bits(kPackedGroup)) << shift;
-    }
-  }
-
- private:
-  const MaskLayout& layout_;
-  std::vector<Rows> rows_;
-};
 
 // Those of a plane in the order in which they are dealt.
 std::vector<std::int32_t> row_groups(const TileLists& lists, std::int64_t plane) {
-  const std::int64_t first = plane * lists.q_tiles;
-  std::vector<std::int32_t> groups;
-  std::vector<std::int32_t> lengths;
-  for (std::int32_t group = 0; group < lists.q_tiles; ++group) {
-    groups.push_back(group);
-    lengths.push_back(lists.row_ptr[first + group + 1] - lists.row_ptr[first + group]);
-  }
-  std::vector<std::int32_t> ascending = lengths;
-  const auto median = ascending.begin() + std::ssize(ascending) / 2;
-  std::ranges::nth_element(ascending, median);
+  std::vector<std::int32_t> groups(lists.q_tiles);
+  std::iota(groups.begin(), groups.end(), 0);
+  const std::vector<bool> are_long = long_row_groups(lists, plane);
   std::stable_partition(groups.begin(), groups.end(),
-                        [&](std::int32_t group) { return lengths[group] > 2 * *median; });
+                        [&](std::int32_t group) { return are_long[group]; });
   return groups;
 }
 
@@ -93,19 +44,19 @@ Columns columns_of(std::span<const std::int32_t> ascending) {
   Columns columns;
   std::vector<std::int32_t> single;
   for (std::size_t i = 0; i < ascending.size();) {
-    const bool is_box =
-        i + kGroups <= ascending.size() && ascending[i + kGroups - 1] - ascending[i] == kGroups - 1;
+    const bool is_box = i + kTileGroups <= ascending.size() &&
+                        ascending[i + kTileGroups - 1] - ascending[i] == kTileGroups - 1;
     if (!is_box) {
       single.push_back(ascending[i++]);
       continue;
     }
     columns.boxes.push_back(ascending[i] | kBoxOf4);
-    for (std::int64_t n = 0; n < kGroups; ++n) {
+    for (std::int64_t n = 0; n < kTileGroups; ++n) {
       columns.groups.push_back(ascending[i++]);
     }
     columns.boxes.resize(columns.groups.size());
   }
-  single.resize(static_cast<std::size_t>(ceil_div(std::ssize(single), kGroups) * kGroups),
+  single.resize(static_cast<std::size_t>(ceil_div(std::ssize(single), kTileGroups) * kTileGroups),
                 kNoKeyGroup);
   for (const std::int32_t group : single) {
     columns.groups.push_back(group);
@@ -118,7 +69,7 @@ Columns columns_of(std::span<const std::int32_t> ascending) {
 struct Tile {
   Columns columns;
   std::vector<std::int32_t> status;  // kAllSeen, kNoneSeen, or 0: of `bits`, in order
-  std::vector<Rows> bits;
+  std::vector<TileRowBits> bits;
 };
 
 class Packer {
@@ -159,10 +110,10 @@ class Packer {
     std::ranges::sort(keys);
     keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
     Tile tile{.columns = columns_of(keys), .status = {}, .bits = {}};
-    for (std::int64_t first = 0; first < std::ssize(tile.columns.groups); first += kGroups) {
-      for (std::int64_t row = 0; row < std::ssize(rows); row += kGroups) {
-        add_entry(tile, plane, rows.subspan(row, kGroups),
-                  std::span(tile.columns.groups).subspan(first, kGroups));
+    for (std::int64_t first = 0; first < std::ssize(tile.columns.groups); first += kTileGroups) {
+      for (std::int64_t row = 0; row < std::ssize(rows); row += kTileGroups) {
+        add_entry(tile, plane, rows.subspan(row, kTileGroups),
+                  std::span(tile.columns.groups).subspan(first, kTileGroups));
       }
     }
     return tile;
@@ -171,15 +122,15 @@ class Packer {
   // Rows that do not exist may see anything.
   void add_entry(Tile& tile, std::int64_t plane, std::span<const std::int32_t> rows,
                  std::span<const std::int32_t> keys) const {
-    Rows bits{};
+    TileRowBits bits{};
     std::uint64_t any = 0;
     std::uint64_t all = kAll;
-    for (std::int64_t i = 0; i < kGroups; ++i) {
+    for (std::int64_t i = 0; i < kTileGroups; ++i) {
       if (rows[i] == kNoRowGroup) {
         continue;
       }
       const std::span group = std::span(bits).subspan(i * kPackedGroup, kPackedGroup);
-      for (std::int64_t j = 0; j < kGroups; ++j) {
+      for (std::int64_t j = 0; j < kTileGroups; ++j) {
         if (keys[j] != kNoKeyGroup) {
           groups_.add(plane, rows[i], keys[j], j * kPackedGroup, group);
         }
@@ -210,27 +161,23 @@ class Packer {
     packed.lists.row_ptr.push_back(0);
     std::vector<std::int32_t> rows;
     std::vector<std::int32_t> boxes;
-    std::map<Rows, std::int32_t> numbers;
+    NumberedBitmaps numbers;
     for (const std::int32_t number_of_tile : packed.lists.order) {
       const Tile& tile = tiles[number_of_tile];
       const auto of_tile = rows_of_tiles.subspan(number_of_tile * per_tile, per_tile);
       rows.insert(rows.end(), of_tile.begin(), of_tile.end());
       boxes.insert(boxes.end(), tile.columns.boxes.begin(), tile.columns.boxes.end());
-      packed.lists.row_ptr.push_back(static_cast<std::int32_t>(std::ssize(boxes) / kGroups));
+      packed.lists.row_ptr.push_back(static_cast<std::int32_t>(std::ssize(boxes) / kTileGroups));
       auto bits = tile.bits.begin();
       for (const std::int32_t status : tile.status) {
         std::int32_t& entry = packed.lists.tile_bitmap.emplace_back(status);
         if (status == 0) {
-          const auto [number, is_new] =
-              numbers.emplace(*bits, static_cast<std::int32_t>(packed.bitmaps.size()));
-          if (is_new) {
-            packed.bitmaps.push_back(lane_ordered_bitmap(bitmap_of_rows(*bits)));
-          }
-          entry = number->second;
+          entry = numbers.number(*bits);
           ++bits;
         }
       }
     }
+    packed.bitmaps = std::move(numbers).take();
     packed.rows = in_halves(rows);
     packed.keys = in_halves(boxes);
     return packed;
@@ -248,7 +195,7 @@ class Packer {
 
   const MaskLayout& layout_;
   std::int64_t tile_q_;
-  Groups groups_;
+  GroupBits groups_;
   TileLists lists_;
 };
 

@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "mask/attention_tiles.hpp"
+#include "mask/group_bits.hpp"
 #include "mask/layout.hpp"
 
 namespace stof::mask {
 
-inline constexpr std::int64_t kPackedGroup = 16;                   // query rows, or keys
 inline constexpr std::int64_t kMostPacked = 16383 * kPackedGroup;  // queries, or keys
 
 // Attention tiles that are packed of groups of 16 rows and of 16 keys that see each other, so that
