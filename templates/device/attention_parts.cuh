@@ -39,52 +39,45 @@ __device__ __forceinline__ unsigned count_up(unsigned* number, unsigned last) {
 }
 
 // The sums of the parts of 16 rows of a query tile of `Warps` times as many, and how many of them
-// are there: zero before the first and after the last. `AtOnce` of them are asked for at a time.
-template <int Warps, int Outputs, bool FromSigns, int AtOnce>
-struct PartSums {
+// are there: zero before the first and after the last. `AtOnce` of them are asked for at a time,
+// `Quads` float4 of each.
+template <int Warps, int Outputs, bool FromSigns, int AtOnce,
+          int Quads = Outputs<32 ? Outputs / 4 : 8> struct PartSums {
   using Rows = SoftmaxRows<1, FromSigns>;
   // Of a lane, by fours: references and sums of its two rows, then outputs. Those of the lanes of a
   // warp lie side by side.
   static constexpr int kQuads = 1 + Outputs / 4;
-  static constexpr int kPiece = Outputs < 32 ? Outputs / 4 : 8;  // in registers of a part
+  static constexpr int kPiece = Quads;  // in registers of a part
 
   int parts;
   unsigned* arrived;
   float4* sums;
 
-  // Of a warp of number `tile` of the tiles that lie in a workspace one behind the other: the
-  // numbers of its warps, then their sums. The workspace is aligned to 16 bytes.
-  __device__ __forceinline__ PartSums(int* workspace, int tile, int parts, int warp)
+  // Of a warp of number `tile` of the tiles that lie in a workspace one behind the other, each with
+  // room for so many parts: the numbers of its warps, then their sums. The workspace is aligned to
+  // 16 bytes.
+  __device__ __forceinline__ PartSums(int* workspace, int tile, int room, int parts, int warp)
       : parts(parts) {
     int* const of_tile =
-        workspace + static_cast<long long>(tile) * Warps * (1 + parts * kQuads * 32 * 4);
+        workspace + static_cast<long long>(tile) * Warps * (1 + room * kQuads * 32 * 4);
     arrived = reinterpret_cast<unsigned*>(of_tile + warp);
-    sums = reinterpret_cast<float4*>(of_tile + Warps) + warp * parts * kQuads * 32;
+    sums = reinterpret_cast<float4*>(of_tile + Warps) + warp * room * kQuads * 32;
   }
 
   // False in all but the last of the parts, which gets the sums of all. Those in `rows` are over
   // all lanes.
   __device__ __forceinline__ bool add(Rows& rows, float (&outputs)[1][Outputs], int part,
                                       int lane) const {
-    leave(sums + part * kQuads * 32 + lane, rows, outputs);
-    __syncwarp();
-    const unsigned last = parts - 1;
-    const unsigned before = lane == 0 ? count_up(arrived, last) : 0;
-    if (__shfl_sync(0xffffffffu, before, 0) != last)
+    leave(rows, outputs, part, lane);
+    if (!is_last(lane))
       return false;
-    rows.clear();
-#pragma unroll
-    for (int i = 0; i < Outputs; ++i)
-      outputs[0][i] = 0;
-#pragma unroll 1
-    for (int first = 0; first < parts; first += AtOnce)
-      merge(rows, outputs, first, lane);
+    take(rows, outputs, lane);
     return true;
   }
 
- private:
-  __device__ __forceinline__ static void leave(float4* quads, const Rows& rows,
-                                               const float (&outputs)[1][Outputs]) {
+  __device__ __forceinline__ void leave(const Rows& rows, const float (&outputs)[1][Outputs],
+                                        int part, int lane) const {
+    float4* const quads = sums + part * kQuads * 32 + lane;
     quads[0] = {rows.reference[0][0], rows.sum[0][0], rows.reference[0][1], rows.sum[0][1]};
 #pragma unroll
     for (int i = 1; i < kQuads; ++i) {
@@ -92,7 +85,25 @@ struct PartSums {
       quads[i * 32] = {x[0], x[1], x[2], x[3]};
     }
   }
+  // Of a warp that has left its part, whether all the others have.
+  __device__ __forceinline__ bool is_last(int lane) const {
+    __syncwarp();
+    const unsigned last = parts - 1;
+    const unsigned before = lane == 0 ? count_up(arrived, last) : 0;
+    return __shfl_sync(0xffffffffu, before, 0) == last;
+  }
+  // The sums of all parts.
+  __device__ __forceinline__ void take(Rows& rows, float (&outputs)[1][Outputs], int lane) const {
+    rows.clear();
+#pragma unroll
+    for (int i = 0; i < Outputs; ++i)
+      outputs[0][i] = 0;
+#pragma unroll 1
+    for (int first = 0; first < parts; first += AtOnce)
+      merge(rows, outputs, first, lane);
+  }
 
+ private:
   // Adds parts from `first` on.
   __device__ __forceinline__ void merge(Rows& rows, float (&outputs)[1][Outputs], int first,
                                         int lane) const {
