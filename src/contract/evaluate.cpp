@@ -89,9 +89,16 @@ class Names {
 
   std::optional<expr::Value> of_mask(std::string_view name) const {
     const std::pair<std::string_view, std::int64_t> known[] = {
-        {"batch", scope_.mask_batch},           {"heads", scope_.mask_heads},
-        {"long_tiles", scope_.mask_long_tiles}, {"parts", scope_.mask_parts},
-        {"band_first", scope_.mask_band_first}, {"band_end", scope_.mask_band_end}};
+        {"batch", scope_.mask_batch},
+        {"heads", scope_.mask_heads},
+        {"long_tiles", scope_.mask_long_tiles},
+        {"parts", scope_.mask_parts},
+        {"band_first", scope_.mask_band_first},
+        {"band_end", scope_.mask_band_end},
+        {"local_first", scope_.mask_local_first},
+        {"local_keys", scope_.mask_local_keys},
+        {"global_keys", scope_.mask_global_keys},
+        {"global_tiles", scope_.mask_global_tiles}};
     for (const auto& [scalar, value] : known) {
       if (scalar == name) {
         return value;

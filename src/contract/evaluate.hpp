@@ -28,6 +28,10 @@ struct ContractScope {
   std::int64_t mask_parts = 1;
   std::int64_t mask_band_first = -(1 << 30);  // mask.band_first and mask.band_end
   std::int64_t mask_band_end = 1 << 30;
+  std::int64_t mask_local_first = 0;  // mask.local_first, and so on
+  std::int64_t mask_local_keys = 64;
+  std::int64_t mask_global_keys = 64;
+  std::int64_t mask_global_tiles = 1;
   kernel::KernelConfig config;  // every parameter
 };
 

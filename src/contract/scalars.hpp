@@ -17,18 +17,26 @@ inline constexpr std::array<std::string_view, 6> kDeviceScalars = {
 
 // The planes of the mask of an attention, 1 where batch elements or heads share one; and how many
 // of the query tiles that come first in its order are worked on in how many parts each. A template
-// that reads one of the last two takes bands alone, whose query i sees keys i + band_first …
-// i + band_end - 1.
-inline constexpr std::array<std::string_view, 6> kMaskScalars = {
-    "mask.batch", "mask.heads", "mask.long_tiles", "mask.parts", "mask.band_first", "mask.band_end",
+// that reads one of the next two takes bands alone, whose query i sees keys i + band_first …
+// i + band_end - 1; one that reads one of the others takes windows with global tokens alone, as
+// mask::GlobalLocal has them: the first local key of query tile 0, how many keys are local and
+// global, and how many tiles of global queries there are.
+inline constexpr std::array<std::string_view, 10> kMaskScalars = {
+    "mask.batch",    "mask.heads",       "mask.long_tiles", "mask.parts",       "mask.band_first",
+    "mask.band_end", "mask.local_first", "mask.local_keys", "mask.global_keys", "mask.global_tiles",
 };
 
 // Arrays of the layout of its mask that an attention template may take, as "mask.order".
 // ../../templates/README.md describes them.
-inline constexpr std::array<std::string_view, 18> kMaskArrays = {
-    "order",        "row_ptr",     "tile_col",   "tile_bitmap", "bitmaps",       "row_first",
-    "row_end",      "key_row_ptr", "key_col",    "row_order",   "window_ptr",    "window_col",
-    "packed_order", "packed_rows", "packed_ptr", "packed_keys", "packed_status", "packed_bitmaps",
+inline constexpr std::array<std::string_view, 23> kMaskArrays = {
+    "order",         "row_ptr",           "tile_col",
+    "tile_bitmap",   "bitmaps",           "row_first",
+    "row_end",       "key_row_ptr",       "key_col",
+    "row_order",     "window_ptr",        "window_col",
+    "packed_order",  "packed_rows",       "packed_ptr",
+    "packed_keys",   "packed_status",     "packed_bitmaps",
+    "local_status",  "global_key_groups", "global_row_groups",
+    "global_status", "global_bitmaps",
 };
 
 }  // namespace stof::contract

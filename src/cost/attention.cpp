@@ -307,6 +307,27 @@ Prediction few_queries_attention(const Sm& sm, const Problem& problem, const Ker
   return time;
 }
 
+constexpr const char* kGlobalLocal = "attention_global_local_sm90";
+
+// Blocks have equal shares of the query tiles. Two warp groups take turns at these, one has the
+// global queries, and whichever takes longer is what counts.
+Prediction global_local_attention(const Sm& sm, const Problem& problem,
+                                  const KernelConfig& config) {
+  const GlobalLocalAttention& c = sm.coefficients.global_local_attention;
+  const contract::ContractScope& scope = *problem.scope;
+  const std::int64_t pairs = scope.dims.at("batch") * scope.dims.at("heads");
+  const std::int64_t plane_tiles = mask::ceil_div(scope.dims.at("q_len"), mask::kTile);
+  const std::int64_t blocks = std::min(pairs * plane_tiles, sm.device.sm_count);
+  const auto tiles = static_cast<double>(mask::ceil_div(pairs * plane_tiles, blocks));
+  const double keys = static_cast<double>(config.at("tile_k") + config.at("global_keys")) / kKeys;
+  const auto global_tiles = static_cast<double>(config.at("global_tiles"));
+  Prediction time;
+  time.start_us = c.start_us;
+  time.dram_us = sm.dram_us(problem.work.bytes, c.dram_share);
+  time.core_us = sm.us(tiles * (c.tile_ns + keys * c.keys_ns + global_tiles * c.global_ns));
+  return time;
+}
+
 // By template: what was the best for some mask, the default first.
 const std::map<std::string, std::vector<KernelConfig>, std::less<>>& settings_by_template() {
   const auto tiles = [](std::int64_t tile_q, std::int64_t tile_k, std::int64_t key_groups) {
@@ -385,6 +406,9 @@ Prediction predict_attention(const Sm& sm, const Problem& problem, const KernelC
                              const AttentionWork& work) {
   if (problem.contract->name == kFewQueries) {
     return few_queries_attention(sm, problem, config, work);
+  }
+  if (problem.contract->name == kGlobalLocal) {
+    return global_local_attention(sm, problem, config);
   }
   if (problem.contract->takes_mask_array("window_col")) {
     return staged_attention(sm, problem, config, work);

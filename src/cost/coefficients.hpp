@@ -163,6 +163,15 @@ struct FewQueriesAttention {
   double part_ns = 87;         // one more of them
 };
 
+// attention_global_local_sm90. Fitted to four masks of 2048 and 4096 tokens, 64 dimensions a head.
+struct GlobalLocalAttention {
+  double start_us = 3.5;     // until the first data arrive, and from the last tile to the end
+  double dram_share = 0.88;  // of dram_gbps
+  double tile_ns = 1000;     // start and end of a query tile, of an SM
+  double keys_ns = 70;       // 64 keys of it
+  double global_ns = 480;    // 64 global queries, with 64 keys
+};
+
 // layer_norm, rms_norm: until the data of a row are there, and through it. Measured with 64 to 256
 // rows of 768 and 1024.
 struct Norm {
@@ -280,6 +289,7 @@ struct Coefficients {
   std::map<std::string, GatheredAttention, std::less<>> gathered_attention = {{"", {}}};
   std::map<std::string, StagedAttention, std::less<>> staged_attention = {{"", {}}};
   FewQueriesAttention few_queries_attention;
+  GlobalLocalAttention global_local_attention;
   Norm norm;
   Stream stream;
 };

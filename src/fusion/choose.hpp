@@ -23,6 +23,8 @@ bool reads_windows(const Use& use);
 bool packs(const contract::TemplateContract& contract);
 // Whether it takes masks that are bands, and no others.
 bool takes_bands(const contract::TemplateContract& contract);
+// Windows with global tokens alone.
+bool takes_global_tokens(const contract::TemplateContract& contract);
 // Whether it takes score modifiers.
 bool takes_scores(const contract::TemplateContract& contract);
 

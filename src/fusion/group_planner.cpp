@@ -182,6 +182,18 @@ std::vector<Use> GroupPlanner::fitting_uses(const Group& group, const AttentionM
         use.scope.mask_band_end = band ? band->end : 0;
         use.misfit = band ? "" : "the mask is no band";
       }
+      if (takes_global_tokens(use.kernel->contract) && use.misfit.empty()) {
+        const mask::GlobalLocal* const split =
+            mask->arrays && mask->arrays->global_local() ? &*mask->arrays->global_local() : nullptr;
+        if (split != nullptr) {
+          use.scope.mask_local_first = split->first_key;
+          use.scope.mask_local_keys = split->local_keys;
+          use.scope.mask_global_keys = split->global_keys;
+          use.scope.mask_global_tiles = split->global_tiles();
+        } else {
+          use.misfit = "the mask is no window with global tokens";
+        }
+      }
     }
     if (mask != nullptr && packs(use.kernel->contract) && use.misfit.empty()) {
       const bool is_known = mask->arrays != nullptr && mask->arrays->has_key_rows();

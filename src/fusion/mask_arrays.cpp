@@ -73,6 +73,9 @@ kernel::ConstantArray MaskArrays::make_array(const std::string& name, std::int64
   if (name.starts_with("packed_")) {
     return packed_array(name, tile_q);
   }
+  if (name.starts_with("global_") || name.starts_with("local_")) {
+    return global_local_array(name);
+  }
   if (name == "order") {
     return constant_array(tiles(tile_q).order);
   }
@@ -122,6 +125,27 @@ kernel::ConstantArray MaskArrays::packed_array(const std::string& name, std::int
          : name == "packed_keys"   ? constant_array(packed.keys)
          : name == "packed_status" ? constant_array(packed.lists.tile_bitmap)
                                    : constant_array(packed.bitmaps);
+}
+
+kernel::ConstantArray MaskArrays::global_local_array(const std::string& name) {
+  const std::optional<mask::GlobalLocal>& split = global_local();
+  STOF_CHECK(split.has_value()) << "mask." << name << " of a mask without global tokens";
+  return name == "local_status"        ? constant_array(split->local_status)
+         : name == "global_key_groups" ? constant_array(split->key_groups)
+         : name == "global_row_groups" ? constant_array(split->row_groups)
+         : name == "global_status"     ? constant_array(split->global_status)
+                                       : constant_array(split->bitmaps);
+}
+
+const std::optional<mask::GlobalLocal>& MaskArrays::global_local() {
+  // Lists of the groups of rows that see more take long to make.
+  constexpr std::int64_t kMostTiles = 16;  // of 64 rows, in the mean
+  if (!has_looked_for_global_ && layout_ && features_.mask_class == mask::MaskClass::Bitmap &&
+      features_.full_tiles + features_.part_tiles <= kMostTiles * layout_->row_count()) {
+    global_local_ = mask::global_local(*layout_);
+  }
+  has_looked_for_global_ = true;
+  return global_local_;
 }
 
 const std::optional<mask::Band>& MaskArrays::band() {

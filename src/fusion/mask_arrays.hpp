@@ -11,6 +11,7 @@
 #include "kernel/program.hpp"
 #include "mask/attention_tiles.hpp"
 #include "mask/features.hpp"
+#include "mask/global_local.hpp"
 #include "mask/layout.hpp"
 #include "mask/packed_tiles.hpp"
 #include "mask/rows.hpp"
@@ -36,6 +37,8 @@ class MaskArrays {
 
   // Nothing where the mask is no band or nothing is known.
   const std::optional<mask::Band>& band();
+  // Nothing where the mask is no window with global tokens, or nothing is known.
+  const std::optional<mask::GlobalLocal>& global_local();
   // Of the windows of 16 rows; only where the mask is known before it runs.
   const mask::WindowCounts& window_counts();
   // The tiles that a kernel of tile_q query rows a tile visits; valid as long as this object.
@@ -51,6 +54,7 @@ class MaskArrays {
   kernel::ConstantArray make_array(const std::string& name, std::int64_t tile_q,
                                    std::int64_t stage_keys);
   kernel::ConstantArray packed_array(const std::string& name, std::int64_t tile_q);
+  kernel::ConstantArray global_local_array(const std::string& name);
   const mask::KeyRows& key_rows();
   const mask::WindowColumns& window_columns(std::int64_t stage_keys);
 
@@ -58,6 +62,8 @@ class MaskArrays {
   mask::MaskFeatures features_;
   bool has_looked_for_band_ = false;
   std::optional<mask::Band> band_;
+  bool has_looked_for_global_ = false;
+  std::optional<mask::GlobalLocal> global_local_;
   std::map<std::int64_t, mask::AttentionTiles> tiles_;
   std::map<std::int64_t, mask::PackedTiles> packed_tiles_;
   std::optional<mask::KeyRows> key_rows_;

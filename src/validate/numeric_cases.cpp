@@ -13,6 +13,7 @@
 #include <fmt/ranges.h>
 
 #include "contract/evaluate.hpp"
+#include "fusion/choose.hpp"
 #include "fusion/why_unused.hpp"
 #include "stof/error.hpp"
 #include "validate/expected.hpp"
@@ -312,6 +313,9 @@ class NumericCases {
     PatternUse use{.dims = dims, .dtypes = {}, .attributes = {}};
     for (const auto& [symbol, choices] : contract_.dtypes) {
       use.dtypes.emplace(symbol, choices.front());
+    }
+    if (fusion::takes_global_tokens(contract_)) {
+      use.mask = longformer(20, 17);
     }
     const std::vector<PatternAttribute> attributes = free_attributes(contract_);
     for (const bool is_transposed : {false, true}) {

@@ -20,6 +20,11 @@ struct Walk {
     return block < blocks() ? share(block + 1) - share(block) : 0;
   }
   __device__ __forceinline__ int side() const { return blockIdx.x % side_by_side; }
+  // Among those of the side, which has a tile of the same number.
+  __device__ __forceinline__ int block_of_tile(long long tile) const {
+    const long long all = planes / side_by_side * plane_tiles;
+    return static_cast<int>(((tile + 1) * blocks() + all - 1) / all) - 1;
+  }
 
  private:
   __device__ __forceinline__ int blocks() const { return gridDim.x / side_by_side; }
@@ -83,8 +88,8 @@ struct WindowShared {
   unsigned long long queries_here[Shape::kQuerySlots], queries_free[Shape::kQuerySlots];
   unsigned long long keys_here[Shape::kSlots], values_here[Shape::kSlots], free[Shape::kSlots];
 
-  // By one thread, as are the loads.
-  __device__ __forceinline__ void init_barriers() {
+  // By one thread, as are the loads. So many warps are done with a box when it is free.
+  __device__ __forceinline__ void init_barriers(int warps = 4) {
     for (int slot = 0; slot < Shape::kQuerySlots; ++slot) {
       init_barrier(shared_address(&queries_here[slot]), 1);
       init_barrier(shared_address(&queries_free[slot]), 4);
@@ -92,7 +97,7 @@ struct WindowShared {
     for (int slot = 0; slot < Shape::kSlots; ++slot) {
       init_barrier(shared_address(&keys_here[slot]), 1);
       init_barrier(shared_address(&values_here[slot]), 1);
-      init_barrier(shared_address(&free[slot]), 4);
+      init_barrier(shared_address(&free[slot]), warps);
     }
     publish_barriers();
   }

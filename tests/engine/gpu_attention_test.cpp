@@ -457,6 +457,44 @@ TEST_CASE("windows of as many query tiles as make a walk along them worth while"
   CHECK(faults_of(cases) == "");
 }
 
+TEST_CASE("windows with global tokens, of as many query tiles as make a walk worth while") {
+  const auto f16 = DType::Float16;
+  const auto bf16 = DType::BFloat16;
+  const auto tokens = [](std::int64_t width, std::int64_t middle) {
+    const Expr q = query_position();
+    const Expr k = key_position();
+    return sliding_window(width, width) || Mask(q < width || (q >= middle && q < middle + width) ||
+                                                k < width || (k >= middle && k < middle + width));
+  };
+  const Mask holes = bigbird(32, 1, 1, 0, 3) && key_position() % 7 != 3;
+  const Mask no_keys = longformer(20, 30) && (query_position() % 5 != 2 || key_position() > 900);
+  const Mask far_key = sliding_window(20, 20) ||
+                       Mask(key_position() < 17 || key_position() == 800 || query_position() == 77);
+  std::vector<AttentionCase> cases = {
+      {"of_1024", tokens(32, 512), f16, 11, 12, 12, 1024, 1024, 64, 64},
+      {"of_2048", tokens(45, 1024), bf16, 6, 12, 12, 2048, 2048, 64, 64},
+      {"of_2048", tokens(45, 1024), f16, 6, 12, 4, 2048, 2048, 40, 64},
+      {"of_4096", tokens(64, 2048), f16, 3, 12, 12, 4096, 4096, 64, 64},
+      {"ragged", tokens(40, 500), bf16, 11, 12, 12, 1001, 1001, 64, 64},
+      {"holes", holes, f16, 11, 12, 2, 1000, 1000, 64, 40},
+      {"no_keys", no_keys, bf16, 11, 12, 4, 1100, 1100, 64, 64},
+      {"one_query", sliding_window(10, 10) || Mask(query_position() == 77), f16, 33, 5, 1, 1003,
+       1003, 64, 64},
+      {"far_key", far_key, f16, 22, 6, 6, 1010, 1013, 32, 64},
+      {"fewer_keys", longformer(64, 64), bf16, 11, 12, 12, 1024, 800, 64, 64},
+      {"one_head_a_block", tokens(32, 512), f16, 132, 1, 1, 1024, 1024, 64, 64},
+  };
+  for (AttentionCase& one : cases) {
+    one.has_lse = one.dtype == bf16 && one.kv_heads != 4;
+    one.kernel_of_sm90 = "attention/global_local_sm90";
+  }
+  // Rows of heads that lie side by side are another kernel's.
+  cases.push_back({"inside", tokens(32, 512), f16, 11, 12, 4, 1024, 1024, 64, 64});
+  cases.back().has_heads_inside = true;
+  cases.back().has_lse = false;
+  CHECK(faults_of(cases) == "");
+}
+
 TEST_CASE("keys at multiples of a distance, as bands without gaps") {
   std::vector<AttentionCase> cases;
   for (const std::int64_t step : {2, 3, 5}) {

@@ -145,6 +145,21 @@ TEST_CASE("windows of many query tiles go to the kernel that walks along them") 
         "attention_block_wise_sm90");
 }
 
+TEST_CASE("windows with global tokens go to the kernel for them where they are long and many") {
+  const std::string global_local = "attention_global_local_sm90";
+  for (const char* const mask : {"longformer", "bigbird"}) {
+    for (const std::int64_t length : {2048, 4096}) {
+      CHECK(kernel_of(attention(mask, 192, length, 64)) == global_local);
+    }
+    CHECK(kernel_of(attention(mask, 12, 4096, 64)) != global_local);
+    CHECK(kernel_of(attention(mask, 192, 512, 64)) == "attention_packed_sm90");
+    CHECK(kernel_of(attention(mask, 192, 4096, 128)) != global_local);
+    CHECK(kernel_of(attention(mask, 192, 4096, 64, 5.0 * tanh(score() / 5.0))) != global_local);
+  }
+  CHECK(kernel_of(attention("longformer", 48, 16384, 64)) != global_local);  // 320 keys at once
+  CHECK(kernel_of(attention("bigbird_block", 192, 4096, 64)) != global_local);
+}
+
 TEST_CASE("a kernel for bands of a user's may have parameters of its own") {
   auto texts = render::TemplateStore::open({}).texts();
   std::string text = texts.at("attention/band_sm90.jinja");

@@ -199,6 +199,32 @@ void add_attention(Kernels& kernels, const base::DeviceProfile& device) {
   }
 }
 
+// Of attention over windows with global tokens, whose registers are just enough: one kernel that is
+// chosen, with other numbers of keys, and with sums that someone reads.
+std::vector<Kernel> global_local_kernels() {
+  Kernels chosen;
+  add_attention(chosen, base::shipped_profile("h200"));
+  const auto one = std::ranges::find_if(chosen.all(), [](const Kernel& kernel) {
+    return kernel.spec.file == "attention/global_local_sm90.jinja";
+  });
+  REQUIRE(one != chosen.all().end());
+  std::vector<Kernel> kernels;
+  for (const int tile_k : {64, 128, 192}) {
+    for (const int global_keys : {32, 64, 128}) {
+      for (const int global_tiles : {1, 2}) {
+        for (const bool has_lse : {false, true}) {
+          nlohmann::json& variables = kernels.emplace_back(*one).spec.variables;
+          variables["param"]["tile_k"] = tile_k;
+          variables["param"]["global_keys"] = global_keys;
+          variables["param"]["global_tiles"] = global_tiles;
+          variables["has"]["lse"] = has_lse;
+        }
+      }
+    }
+  }
+  return kernels;
+}
+
 // One shipped profile for each kind of GPU.
 constexpr std::array kDevices = {"a100", "a10", "l40s", "h200", "b200", "rtx5090"};
 
@@ -236,4 +262,8 @@ TEST_CASE("what is chosen compiles for every kind of GPU, without spills or lost
   add_attention(kernels, base::shipped_profile("h200"));
   CHECK(kernels.all().size() > 200);
   CHECK(kernels.faults(kernels.all()) == "");
+}
+
+TEST_CASE("attention over windows with global tokens compiles with all numbers of keys") {
+  CHECK(Kernels().faults(global_local_kernels()) == "");
 }

@@ -1,0 +1,230 @@
+#include "mask/global_local.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <utility>
+
+#include "mask/bits.hpp"
+#include "mask/group_bits.hpp"
+
+namespace stof::mask {
+
+namespace {
+
+constexpr std::int32_t kNone = -1;        // no group
+constexpr std::int64_t kColumnStep = 32;  // keys, in multiples of which a kernel takes them
+
+using FourGroups = std::array<std::int32_t, kTileGroups>;
+
+std::int64_t round_up(std::int64_t count, std::int64_t to) {
+  return ceil_div(count, to) * to;
+}
+
+class Splitter {
+ public:
+  explicit Splitter(const MaskLayout& layout)
+      : layout_(layout),
+        lists_(derive_tiles(layout, kPackedGroup, kPackedGroup)),
+        bits_(layout),
+        is_long_(long_row_groups(lists_, 0)),
+        is_global_key_(static_cast<std::size_t>(lists_.kv_tiles)) {}
+
+  std::optional<GlobalLocal> split() {
+    if (!find_global_keys() || !find_window()) {
+      return std::nullopt;
+    }
+    list_global_queries();
+    if (!have_boxes_for_global_queries()) {
+      return std::nullopt;
+    }
+    describe_tiles();
+    result_.bitmaps = std::move(bitmaps_).take();
+    return std::move(result_);
+  }
+
+ private:
+  std::span<const std::int32_t> keys_of(std::int64_t row_group) const {
+    const std::int32_t first = lists_.row_ptr[row_group];
+    return std::span(lists_.col_idx).subspan(first, lists_.row_ptr[row_group + 1] - first);
+  }
+
+  bool find_global_keys() {
+    std::vector<std::int64_t> seen_by(static_cast<std::size_t>(lists_.kv_tiles));
+    std::int64_t rows = 0;
+    for (std::int64_t row = 0; row < lists_.q_tiles; ++row) {
+      rows += is_long_[row] ? 0 : 1;
+      for (const std::int32_t key : keys_of(row)) {
+        seen_by[key] += is_long_[row] ? 0 : 1;
+      }
+    }
+    for (std::int32_t key = 0; key < lists_.kv_tiles; ++key) {
+      if (2 * seen_by[key] > rows) {
+        is_global_key_[key] = true;
+        result_.key_groups.push_back(key);
+      }
+    }
+    result_.global_keys = std::ssize(result_.key_groups) * kPackedGroup;
+    result_.key_groups.resize(GlobalLocal::kMostGlobalKeys / kPackedGroup,
+                              static_cast<std::int32_t>(lists_.kv_tiles));
+    return result_.global_keys <= GlobalLocal::kMostGlobalKeys;
+  }
+
+  // Of groups that each query tile sees, relative to its own first one.
+  bool find_window() {
+    std::int64_t first = std::numeric_limits<std::int64_t>::max();
+    std::int64_t end = std::numeric_limits<std::int64_t>::min();
+    for (std::int64_t row = 0; row < lists_.q_tiles; ++row) {
+      for (const std::int32_t key : keys_of(row)) {
+        if (!is_long_[row] && !is_global_key_[key]) {
+          const std::int64_t place = key - row / kTileGroups * kTileGroups;
+          first = std::min(first, place);
+          end = std::max(end, place + 1);
+        }
+      }
+    }
+    if (first < end) {
+      result_.first_key = first * kPackedGroup;
+      result_.local_keys = (end - first) * kPackedGroup;
+    }
+    return result_.local_keys <= GlobalLocal::kMostLocalKeys;
+  }
+
+  void list_global_queries() {
+    for (std::int32_t row = 0; row < lists_.q_tiles; ++row) {
+      if (is_long_[row]) {
+        result_.row_groups.push_back(row);
+      }
+    }
+    result_.row_groups.resize(
+        static_cast<std::size_t>(round_up(std::ssize(result_.row_groups), kTileGroups)),
+        static_cast<std::int32_t>(lists_.q_tiles));
+  }
+
+  // Of all query tiles.
+  std::int64_t boxes() const {
+    return ceil_div(lists_.q_tiles, kTileGroups) + result_.boxes_of_tile() - 1;
+  }
+
+  bool have_boxes_for_global_queries() const {
+    const bool reach_all =
+        result_.first_key <= 0 && result_.first_key + boxes() * kTile >= layout_.extent.kv_len;
+    return result_.global_tiles() == 0 ||
+           (result_.global_tiles() <= GlobalLocal::kMostGlobalTiles && reach_all);
+  }
+
+  void describe_tiles() {
+    const std::int64_t tiles = ceil_div(lists_.q_tiles, kTileGroups);
+    for (std::int64_t tile = 0; tile < tiles; ++tile) {
+      FourGroups rows{};
+      std::int32_t written = 0;
+      for (std::int64_t i = 0; i < kTileGroups; ++i) {
+        const std::int64_t row = tile * kTileGroups + i;
+        const bool is_local = row < lists_.q_tiles && !is_long_[row];
+        rows[i] = is_local ? static_cast<std::int32_t>(row) : kNone;
+        written |= is_local ? 1 << i : 0;
+      }
+      describe_tile(tile, rows, written);
+    }
+    for (std::int64_t tile = 0; tile < result_.global_tiles(); ++tile) {
+      FourGroups rows{};
+      for (std::int64_t i = 0; i < kTileGroups; ++i) {
+        const std::int32_t row = result_.row_groups[tile * kTileGroups + i];
+        rows[i] = row < lists_.q_tiles ? row : kNone;
+      }
+      for (std::int64_t box = 0; box < boxes(); ++box) {
+        const std::int64_t first = result_.first_key / kPackedGroup + box * kTileGroups;
+        result_.global_status.push_back(status(rows, existing(first), kTile));
+      }
+    }
+  }
+
+  void describe_tile(std::int64_t tile, const FourGroups& rows, std::int32_t written) {
+    std::array<std::int32_t, GlobalLocal::kTileNumbers> numbers{};
+    numbers[GlobalLocal::kWritten] = written;
+    const std::int64_t first = result_.first_key / kPackedGroup + tile * kTileGroups;
+    for (std::int64_t i = 0; i < GlobalLocal::kFirstPiece; ++i) {
+      FourGroups keys = existing(first + i * kTileGroups);
+      for (std::int32_t& key : keys) {
+        key = key != kNone && is_global_key_[key] ? kNone : key;
+      }
+      const std::int64_t local = round_up(std::max(result_.local_keys, kTile), kColumnStep);
+      numbers[i] = status(rows, keys, local - i * kTile);
+    }
+    for (std::int64_t i = 0; i < GlobalLocal::kMostGlobalKeys / kTile; ++i) {
+      FourGroups keys{};
+      for (std::int64_t j = 0; j < kTileGroups; ++j) {
+        const std::int32_t key = result_.key_groups[i * kTileGroups + j];
+        keys[j] = key < lists_.kv_tiles ? key : kNone;
+      }
+      const std::int64_t global = round_up(std::max(result_.global_keys, kColumnStep), kColumnStep);
+      numbers[GlobalLocal::kFirstPiece + i] = status(rows, keys, global - i * kTile);
+    }
+    result_.local_status.insert(result_.local_status.end(), numbers.begin(), numbers.end());
+  }
+
+  FourGroups existing(std::int64_t first) const {
+    FourGroups keys{};
+    for (std::int64_t i = 0; i < kTileGroups; ++i) {
+      const bool exists = first + i >= 0 && first + i < lists_.kv_tiles;
+      keys[i] = exists ? static_cast<std::int32_t>(first + i) : kNone;
+    }
+    return keys;
+  }
+
+  // Of the first `columns` of them; a kernel takes no others.
+  std::int32_t status(const FourGroups& rows, const FourGroups& keys, std::int64_t columns) {
+    const std::uint64_t taken = low_bits(std::clamp<std::int64_t>(columns, 0, kTile));
+    TileRowBits bits{};
+    std::uint64_t any = 0;
+    std::uint64_t all = ~std::uint64_t{0};
+    for (std::int64_t i = 0; i < kTileGroups; ++i) {
+      if (rows[i] == kNone) {
+        continue;
+      }
+      const std::span group = std::span(bits).subspan(i * kPackedGroup, kPackedGroup);
+      for (std::int64_t j = 0; j < kTileGroups; ++j) {
+        if (keys[j] != kNone) {
+          bits_.add(0, rows[i], keys[j], j * kPackedGroup, group);
+        }
+      }
+      for (std::uint64_t& row : group) {
+        row &= taken;
+      }
+      const std::int64_t exist = layout_.extent.q_len - rows[i] * kPackedGroup;
+      for (const std::uint64_t row : group.first(std::min(exist, kPackedGroup))) {
+        any |= row;
+        all &= row;
+      }
+    }
+    if (any == 0) {
+      return kNoneSeen;
+    }
+    return (all & taken) == taken ? kAllSeen : bitmaps_.number(bits);
+  }
+
+  const MaskLayout& layout_;
+  TileLists lists_;
+  GroupBits bits_;
+  std::vector<bool> is_long_;
+  std::vector<bool> is_global_key_;
+  NumberedBitmaps bitmaps_;
+  GlobalLocal result_;
+};
+
+}  // namespace
+
+std::int64_t GlobalLocal::boxes_of_tile() const {
+  return std::max<std::int64_t>(ceil_div(local_keys, kTile), 1);
+}
+
+std::optional<GlobalLocal> global_local(const MaskLayout& layout) {
+  if (layout.mask_batch * layout.mask_heads != 1) {
+    return std::nullopt;
+  }
+  return Splitter(layout).split();
+}
+
+}  // namespace stof::mask
