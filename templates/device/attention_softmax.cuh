@@ -56,6 +56,24 @@ struct SoftmaxRows {
     }
   }
 
+  // Has the rows begin, with references that suit the highest of this lane's scores.
+  __device__ __forceinline__ void begin(const float (&highest)[RowBlocks][2], float scale_log2) {
+    clear();
+    bool have = true;
+#pragma unroll
+    for (int i = 0; i < 2 * RowBlocks; ++i) {
+      float& to = reference[i / 2][i % 2];
+      to = quad_max(highest[i / 2][i % 2]) * scale_log2 + kRoom;
+      have &= to != minus_infinity();
+    }
+    if (FromSigns)
+      have_references = __all_sync(0xffffffffu, have);
+  }
+  // What exponents are relative to; any will do where all scores are -inf.
+  __device__ __forceinline__ float base(int block, int half) const {
+    return fmaxf(reference[block][half], -kHighest);
+  }
+
   // Turns scores into probabilities, and brings `o` to the references that they are relative to.
   template <int Scores, int Outputs>
   __device__ __forceinline__ void step(float (&s)[RowBlocks][Scores],
@@ -164,12 +182,11 @@ struct SoftmaxRows {
         to[i / 2][i % 2] = fmaxf(reference[i / 2][i % 2], to[i / 2][i % 2] + kRoom);
       follow(to, factor);
     }
-    // Without a reference all scores are -inf, and any will do.
     bool have = true;
 #pragma unroll
     for (int i = 0; i < 2 * RowBlocks; ++i) {
       have &= reference[i / 2][i % 2] != minus_infinity();
-      to[i / 2][i % 2] = fmaxf(reference[i / 2][i % 2], -kHighest);
+      to[i / 2][i % 2] = base(i / 2, i % 2);
     }
     if (FromSigns)
       have_references = __all_sync(0xffffffffu, have);
