@@ -176,33 +176,8 @@ class Splitter {
 
   // Of the first `columns` of them; a kernel takes no others.
   std::int32_t status(const FourGroups& rows, const FourGroups& keys, std::int64_t columns) {
-    const std::uint64_t taken = low_bits(std::clamp<std::int64_t>(columns, 0, kTile));
-    TileRowBits bits{};
-    std::uint64_t any = 0;
-    std::uint64_t all = ~std::uint64_t{0};
-    for (std::int64_t i = 0; i < kTileGroups; ++i) {
-      if (rows[i] == kNone) {
-        continue;
-      }
-      const std::span group = std::span(bits).subspan(i * kPackedGroup, kPackedGroup);
-      for (std::int64_t j = 0; j < kTileGroups; ++j) {
-        if (keys[j] != kNone) {
-          bits_.add(0, rows[i], keys[j], j * kPackedGroup, group);
-        }
-      }
-      for (std::uint64_t& row : group) {
-        row &= taken;
-      }
-      const std::int64_t exist = layout_.extent.q_len - rows[i] * kPackedGroup;
-      for (const std::uint64_t row : group.first(std::min(exist, kPackedGroup))) {
-        any |= row;
-        all &= row;
-      }
-    }
-    if (any == 0) {
-      return kNoneSeen;
-    }
-    return (all & taken) == taken ? kAllSeen : bitmaps_.number(bits);
+    const TileSight sight = bits_.sight(0, rows, keys, std::clamp<std::int64_t>(columns, 0, kTile));
+    return sight.status == 0 ? bitmaps_.number(sight.bits) : sight.status;
   }
 
   const MaskLayout& layout_;

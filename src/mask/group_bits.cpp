@@ -13,6 +13,35 @@ GroupBits::GroupBits(const MaskLayout& layout)
                      [&](std::int64_t n) { rows_[n] = bitmap_rows(layout.bitmap(n)); });
 }
 
+TileSight GroupBits::sight(std::int64_t plane, std::span<const std::int32_t> rows,
+                           std::span<const std::int32_t> keys, std::int64_t columns) const {
+  const std::uint64_t taken = low_bits(columns);
+  TileSight sight;
+  std::uint64_t any = 0;
+  std::uint64_t all = taken;
+  for (std::int64_t i = 0; i < kTileGroups; ++i) {
+    const std::int64_t rows_left = layout_.extent.q_len - rows[i] * kPackedGroup;
+    if (rows[i] < 0 || rows_left <= 0) {
+      continue;
+    }
+    const std::span group = std::span(sight.bits).subspan(i * kPackedGroup, kPackedGroup);
+    for (std::int64_t j = 0; j < kTileGroups; ++j) {
+      if (keys[j] >= 0 && keys[j] * kPackedGroup < layout_.extent.kv_len) {
+        add(plane, rows[i], keys[j], j * kPackedGroup, group);
+      }
+    }
+    for (std::uint64_t& row : group) {
+      row &= taken;
+    }
+    for (const std::uint64_t row : group.first(std::min(rows_left, kPackedGroup))) {
+      any |= row;
+      all &= row;
+    }
+  }
+  sight.status = any == 0 ? kNoneSeen : all == taken ? kAllSeen : 0;
+  return sight;
+}
+
 void GroupBits::add(std::int64_t plane, std::int64_t row_group, std::int64_t key_group,
                     std::int64_t shift, std::span<std::uint64_t> rows) const {
   const std::int64_t tile_row = plane * layout_.tile_rows + row_group / kTileGroups;

@@ -18,16 +18,27 @@ inline constexpr std::int64_t kTileGroups = kTile / kPackedGroup;  // of 64 rows
 
 using TileRowBits = std::array<std::uint64_t, kTile>;  // 64 columns of each of 64 rows
 
+// What 64 rows see of 64 columns: kAllSeen, kNoneSeen, or 0 where the bits say it.
+struct TileSight {
+  std::int32_t status = kNoneSeen;
+  TileRowBits bits = {};
+};
+
 // What groups of 16 rows see of groups of 16 keys. The layout outlives it.
 class GroupBits {
  public:
   explicit GroupBits(const MaskLayout& layout);
 
+  // Of four groups of rows and four of keys, those whose numbers are out of range being none, and
+  // of the first `columns` alone. Rows that do not exist may see anything.
+  TileSight sight(std::int64_t plane, std::span<const std::int32_t> rows,
+                  std::span<const std::int32_t> keys, std::int64_t columns = kTile) const;
+
+ private:
   // Puts what the rows of a group see of a group of keys to `rows`, from bit `shift` on.
   void add(std::int64_t plane, std::int64_t row_group, std::int64_t key_group, std::int64_t shift,
            std::span<std::uint64_t> rows) const;
 
- private:
   const MaskLayout& layout_;
   std::vector<TileRowBits> rows_;  // of each bitmap
 };

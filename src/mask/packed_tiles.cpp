@@ -22,7 +22,6 @@ constexpr std::int32_t kNoRowGroup = 65535;
 constexpr std::int32_t kNoKeyGroup = 16383;
 constexpr std::int32_t kBoxOf1 = 1 << 14;
 constexpr std::int32_t kBoxOf4 = 3 << 14;
-constexpr std::uint64_t kAll = ~std::uint64_t{0};
 
 // Those of a plane in the order in which they are dealt.
 std::vector<std::int32_t> row_groups(const TileLists& lists, std::int64_t plane) {
@@ -119,32 +118,12 @@ class Packer {
     return tile;
   }
 
-  // Rows that do not exist may see anything.
   void add_entry(Tile& tile, std::int64_t plane, std::span<const std::int32_t> rows,
                  std::span<const std::int32_t> keys) const {
-    TileRowBits bits{};
-    std::uint64_t any = 0;
-    std::uint64_t all = kAll;
-    for (std::int64_t i = 0; i < kTileGroups; ++i) {
-      if (rows[i] == kNoRowGroup) {
-        continue;
-      }
-      const std::span group = std::span(bits).subspan(i * kPackedGroup, kPackedGroup);
-      for (std::int64_t j = 0; j < kTileGroups; ++j) {
-        if (keys[j] != kNoKeyGroup) {
-          groups_.add(plane, rows[i], keys[j], j * kPackedGroup, group);
-        }
-      }
-      const std::int64_t existing = layout_.extent.q_len - rows[i] * kPackedGroup;
-      for (const std::uint64_t row : group.first(std::min(existing, kPackedGroup))) {
-        any |= row;
-        all &= row;
-      }
-    }
-    const bool is_part = any != 0 && all != kAll;
-    tile.status.push_back(is_part ? 0 : any == 0 ? kNoneSeen : kAllSeen);
-    if (is_part) {
-      tile.bits.push_back(bits);
+    const TileSight sight = groups_.sight(plane, rows, keys);
+    tile.status.push_back(sight.status);
+    if (sight.status == 0) {
+      tile.bits.push_back(sight.bits);
     }
   }
 
