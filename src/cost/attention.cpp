@@ -309,8 +309,7 @@ Prediction few_queries_attention(const Sm& sm, const Problem& problem, const Ker
 
 constexpr const char* kGlobalLocal = "attention_global_local_sm90";
 
-// Blocks have equal shares of the query tiles. Two warp groups take turns at these, one has the
-// global queries, and whichever takes longer is what counts.
+// Blocks have equal shares of the query tiles.
 Prediction global_local_attention(const Sm& sm, const Problem& problem,
                                   const KernelConfig& config) {
   const GlobalLocalAttention& c = sm.coefficients.global_local_attention;

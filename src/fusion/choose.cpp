@@ -48,7 +48,6 @@ using kernel::KernelConfig;
 
 // Predictions that differ by less say nothing.
 constexpr double kTie = 0.02;
-constexpr const char* kGlobalLocal = "attention_global_local_sm90";
 constexpr std::size_t kShownSettings = 2;  // of each template
 
 // How far a setting is from the default: steps along the values of each parameter.
@@ -210,6 +209,14 @@ KernelConfig window_setting(std::int64_t tile_k, std::int64_t groups) {
   return KernelConfig{{"tile_k", tile_k}, {"groups", groups}, {"slots", 10}, {"query_slots", 6}};
 }
 
+KernelConfig global_local_setting(std::int64_t tile_k, std::int64_t global_keys,
+                                  std::int64_t global_tiles, std::int64_t slots) {
+  return KernelConfig{{"tile_k", tile_k},
+                      {"global_keys", global_keys},
+                      {"global_tiles", global_tiles},
+                      {"slots", slots}};
+}
+
 // Few query tiles do not hide each other's waits: more warps to a tile do, and products while
 // threads make probabilities.
 std::optional<KernelConfig> few_tiles_config(const Use& use, bool is_wide, double per_row) {
@@ -245,7 +252,7 @@ std::optional<KernelConfig> few_tiles_config(const Use& use, bool is_wide, doubl
 // groups have.
 std::optional<KernelConfig> window_config(const Use& use) {
   constexpr std::int64_t kMostAtOnce = 192;  // keys
-  constexpr std::int64_t kTilesPerSm = 5;
+  constexpr std::int64_t kTilesPerSm = 16;
   const std::int64_t first = std::max(use.scope.mask_band_first, 1 - use.dim("q_len"));
   const std::int64_t end = std::min(use.scope.mask_band_end, use.dim("kv_len"));
   const std::int64_t span = mask::kTile - 1 + end - first;
@@ -255,35 +262,6 @@ std::optional<KernelConfig> window_config(const Use& use) {
   }
   return window_setting(std::max(mask::kTile, mask::ceil_div(span, 32) * 32),
                         use.ports.contains("lse") ? 2 : 3);
-}
-
-// Of the kernel for windows with global tokens, by times on an H200: their keys in whole steps, and
-// as many slots as there is room for. Nothing where query tiles are too few to be worth the walk,
-// or heads so short that blocks go from one to the next all the time.
-std::optional<KernelConfig> global_local_config(const Use& use) {
-  constexpr std::int64_t kStep = 32;
-  constexpr std::int64_t kTileBytes = 8192;
-  constexpr std::int64_t kQuerySlots = 4;
-  constexpr std::int64_t kOtherBytes = 2560;
-  constexpr std::int64_t kMostSlots = 10;
-  constexpr std::int64_t kTilesPerSm = 16;
-  constexpr std::int64_t kTilesPerHead = 16;
-  const contract::ContractScope& scope = use.scope;
-  if (query_tiles(use) < kTilesPerSm * scope.device.at("device.sm_count") ||
-      mask::ceil_div(use.dim("q_len"), mask::kTile) < kTilesPerHead) {
-    return std::nullopt;
-  }
-  const auto steps = [](std::int64_t keys, std::int64_t least) {
-    return std::max(least, mask::ceil_div(keys, kStep) * kStep);
-  };
-  const std::int64_t global_keys = steps(scope.mask_global_keys, kStep);
-  const std::int64_t room = scope.device.at("device.shared_bytes_per_block") - kOtherBytes -
-                            (kQuerySlots + scope.mask_global_tiles) * kTileBytes -
-                            4 * mask::kTile * global_keys;
-  return KernelConfig{{"tile_k", steps(scope.mask_local_keys, mask::kTile)},
-                      {"global_keys", global_keys},
-                      {"global_tiles", scope.mask_global_tiles},
-                      {"slots", std::min(kMostSlots, room / (2 * kTileBytes))}};
 }
 
 // Of the kernel for bands, by times on an H200; nothing where a warp that is ahead with lists of
@@ -331,25 +309,47 @@ bool has_rule_for_bands(const contract::TemplateContract& contract) {
          has_names(contract, band_setting(0, 0, 1, 1, 0));
 }
 
+// Whether it is a setting of the kernel that is allowed.
+bool is_setting(const Use& use, const KernelConfig& config) {
+  contract::ContractScope scope = use.scope;
+  return has_parameters(use.kernel->contract, config) &&
+         is_allowed(use.kernel->contract, scope, config);
+}
+
 // Of such a kernel, one that is allowed.
 std::optional<KernelConfig> setting_for_bands(const Use& use, const AttentionMask& mask) {
-  contract::ContractScope scope = use.scope;
   for (const auto& config : {window_config(use), band_config(use, mask)}) {
-    if (config && has_parameters(use.kernel->contract, *config) &&
-        is_allowed(use.kernel->contract, scope, *config)) {
+    if (config && is_setting(use, *config)) {
       return config;
     }
   }
   return std::nullopt;
 }
 
-// Nothing where such a kernel is out of place; a user's, with parameters of its own, never is.
+// Of the kernel for windows with global tokens, by times on an H200: their keys in whole steps, and
+// as many slots as are allowed. Nothing where query tiles are too few to be worth the walk, or
+// heads so short that blocks go from one to the next all the time.
 std::optional<KernelConfig> setting_for_global_tokens(const Use& use) {
-  contract::ContractScope scope = use.scope;
-  const std::optional<KernelConfig> config = global_local_config(use);
-  const bool is_known = config && has_parameters(use.kernel->contract, *config) &&
-                        is_allowed(use.kernel->contract, scope, *config);
-  return is_known ? config : std::nullopt;
+  constexpr std::int64_t kStep = 32;
+  constexpr std::int64_t kTilesPerSm = 16;
+  constexpr std::int64_t kTilesPerHead = 16;
+  const contract::ContractScope& scope = use.scope;
+  if (query_tiles(use) < kTilesPerSm * scope.device.at("device.sm_count") ||
+      mask::ceil_div(use.dim("q_len"), mask::kTile) < kTilesPerHead) {
+    return std::nullopt;
+  }
+  const auto steps = [](std::int64_t keys, std::int64_t least) {
+    return std::max(least, mask::ceil_div(keys, kStep) * kStep);
+  };
+  for (const std::int64_t slots : {10, 9, 8}) {
+    const KernelConfig config =
+        global_local_setting(steps(scope.mask_local_keys, mask::kTile),
+                             steps(scope.mask_global_keys, kStep), scope.mask_global_tiles, slots);
+    if (is_setting(use, config)) {
+      return config;
+    }
+  }
+  return std::nullopt;
 }
 
 // Of the kernels that visit tiles, those for bands are taken where one has a setting, and only
@@ -362,7 +362,8 @@ bool is_out_of_place(const Use& use, const std::vector<Use>& uses, const Attenti
     return has_rule_for_bands(use.kernel->contract) && !setting_for_bands(use, mask);
   }
   if (takes_global_tokens(use.kernel->contract)) {
-    return use.kernel->contract.name == kGlobalLocal && !setting_for_global_tokens(use);
+    return has_names(use.kernel->contract, global_local_setting(0, 0, 0, 0)) &&
+           !setting_for_global_tokens(use);
   }
   const bool is_for_bands = std::any_of(uses.begin(), uses.end(), [&](const Use& other) {
     return takes_bands(other.kernel->contract) && setting_for_bands(other, mask);
