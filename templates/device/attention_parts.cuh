@@ -39,15 +39,14 @@ __device__ __forceinline__ unsigned count_up(unsigned* number, unsigned last) {
 }
 
 // The sums of the parts of 16 rows of a query tile of `Warps` times as many, and how many of them
-// are there: zero before the first and after the last. `AtOnce` of them are asked for at a time,
-// `Quads` float4 of each.
-template <int Warps, int Outputs, bool FromSigns, int AtOnce,
-          int Quads = Outputs<32 ? Outputs / 4 : 8> struct PartSums {
+// are there: zero before the first and after the last. `AtOnce` of them are asked for at a time.
+template <int Warps, int Outputs, bool FromSigns, int AtOnce>
+struct PartSums {
   using Rows = SoftmaxRows<1, FromSigns>;
   // Of a lane, by fours: references and sums of its two rows, then outputs. Those of the lanes of a
   // warp lie side by side.
   static constexpr int kQuads = 1 + Outputs / 4;
-  static constexpr int kPiece = Quads;  // in registers of a part
+  static constexpr int kPiece = Outputs < 32 ? Outputs / 4 : 8;  // in registers of a part
 
   int parts;
   unsigned* arrived;
