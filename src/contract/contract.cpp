@@ -442,7 +442,9 @@ class ContractReader {
       return {.kind = ArgumentKind::Port, .name = text};
     }
     if (!text.starts_with(kMask) || names_.scalars.contains(text)) {
-      return {.value = parse(item), .is_wide = text.find("stride.") != std::string::npos};
+      return {.value = parse(item),
+              .is_wide = text.find("stride.") != std::string::npos ||
+                         std::ranges::find(kWideMaskScalars, text) != kWideMaskScalars.end()};
     }
     const std::string name = text.substr(kMask.size());
     if (std::find(kMaskArrays.begin(), kMaskArrays.end(), name) == kMaskArrays.end()) {

@@ -84,7 +84,7 @@ struct Argument {
   ArgumentKind kind = ArgumentKind::Scalar;
   std::string name = {};          // of the port of a Port or TensorMap, or of one of kMaskArrays
   expr::Formula value = Expr(0);  // of a Scalar: an int, a float or a bool of the kernel
-  bool is_wide = false;           // a long long: it reads a stride
+  bool is_wide = false;           // a long long: it reads a stride, or is one of kWideMaskScalars
   // Of a TensorMap: the extents of a tile, one for each axis of the port.
   std::vector<expr::Formula> box = {};
 };

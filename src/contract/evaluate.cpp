@@ -98,7 +98,11 @@ class Names {
         {"local_first", scope_.mask_local_first},
         {"local_keys", scope_.mask_local_keys},
         {"global_keys", scope_.mask_global_keys},
-        {"global_tiles", scope_.mask_global_tiles}};
+        {"global_tiles", scope_.mask_global_tiles},
+        {"global_keys_at_0", scope_.mask_global_keys_at[0]},
+        {"global_keys_at_1", scope_.mask_global_keys_at[1]},
+        {"global_queries_at_0", scope_.mask_global_queries_at[0]},
+        {"global_queries_at_1", scope_.mask_global_queries_at[1]}};
     for (const auto& [scalar, value] : known) {
       if (scalar == name) {
         return value;

@@ -32,6 +32,8 @@ struct ContractScope {
   std::int64_t mask_local_keys = 64;
   std::int64_t mask_global_keys = 64;
   std::int64_t mask_global_tiles = 1;
+  std::array<std::int64_t, 2> mask_global_keys_at = {-1, -1};
+  std::array<std::int64_t, 2> mask_global_queries_at = {-1, -1};
   kernel::KernelConfig config;  // every parameter
 };
 

@@ -20,15 +20,37 @@ inline constexpr std::array<std::string_view, 6> kDeviceScalars = {
 // that reads one of the next two takes bands alone, whose query i sees keys i + band_first …
 // i + band_end - 1; one that reads one of the others takes windows with global tokens alone, as
 // mask::GlobalLocal has them: the first local key of query tile 0, how many keys are local and
-// global, and how many tiles of global queries there are.
-inline constexpr std::array<std::string_view, 10> kMaskScalars = {
-    "mask.batch",    "mask.heads",       "mask.long_tiles", "mask.parts",       "mask.band_first",
-    "mask.band_end", "mask.local_first", "mask.local_keys", "mask.global_keys", "mask.global_tiles",
+// global, and how many tiles of global queries there are; and where the groups of 16 global keys
+// and queries are, as kWideMaskScalars.
+inline constexpr std::array<std::string_view, 14> kMaskScalars = {
+    "mask.batch",
+    "mask.heads",
+    "mask.long_tiles",
+    "mask.parts",
+    "mask.band_first",
+    "mask.band_end",
+    "mask.local_first",
+    "mask.local_keys",
+    "mask.global_keys",
+    "mask.global_tiles",
+    "mask.global_keys_at_0",
+    "mask.global_keys_at_1",
+    "mask.global_queries_at_0",
+    "mask.global_queries_at_1",
+};
+
+// Those of which an argument is a long long: the numbers of four groups, of 16 bits each from the
+// lowest on; 65535 where there is none.
+inline constexpr std::array<std::string_view, 4> kWideMaskScalars = {
+    "mask.global_keys_at_0",
+    "mask.global_keys_at_1",
+    "mask.global_queries_at_0",
+    "mask.global_queries_at_1",
 };
 
 // Arrays of the layout of its mask that an attention template may take, as "mask.order".
 // ../../templates/README.md describes them.
-inline constexpr std::array<std::string_view, 23> kMaskArrays = {
+inline constexpr std::array<std::string_view, 25> kMaskArrays = {
     "order",         "row_ptr",           "tile_col",
     "tile_bitmap",   "bitmaps",           "row_first",
     "row_end",       "key_row_ptr",       "key_col",
@@ -36,7 +58,8 @@ inline constexpr std::array<std::string_view, 23> kMaskArrays = {
     "packed_order",  "packed_rows",       "packed_ptr",
     "packed_keys",   "packed_status",     "packed_bitmaps",
     "local_status",  "global_key_groups", "global_row_groups",
-    "global_status", "global_bitmaps",
+    "global_status", "global_bitmaps",    "local_bits",
+    "global_bits",
 };
 
 }  // namespace stof::contract

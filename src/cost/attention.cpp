@@ -327,6 +327,33 @@ Prediction global_local_attention(const Sm& sm, const Problem& problem,
   return time;
 }
 
+constexpr const char* kResident = "attention_resident_sm90";
+
+// Each block has an SM; those of global queries have fewer keys, and put their sums together.
+Prediction resident_attention(const Sm& sm, const Problem& problem, const KernelConfig& config) {
+  const ResidentAttention& c = sm.coefficients.resident_attention;
+  const contract::ContractScope& scope = *problem.scope;
+  const std::int64_t groups = config.at("groups");
+  const std::int64_t cluster = config.at("cluster");
+  const std::int64_t keys = mask::ceil_div(scope.dims.at("kv_len"), mask::kTile);
+  const auto of_local = static_cast<double>(config.at("local_boxes") + config.at("global_boxes"));
+  const auto of_global = static_cast<double>(mask::ceil_div(mask::ceil_div(keys, cluster), groups));
+  const double added =
+      static_cast<double>(groups - 1) * c.group_ns + (cluster > 1 ? c.exchange_ns : 0);
+  const double of_block =
+      std::max(of_local * c.box_ns, scope.mask_global_tiles > 0 ? of_global * c.box_ns + added : 0);
+  const std::int64_t per_head =
+      scope.mask_global_tiles * cluster +
+      mask::ceil_div(mask::ceil_div(scope.dims.at("q_len"), mask::kTile), groups);
+  const auto rounds = static_cast<double>(mask::ceil_div(
+      scope.dims.at("batch") * scope.dims.at("heads") * per_head, sm.device.sm_count));
+  Prediction time;
+  time.start_us = c.start_us;
+  time.dram_us = sm.dram_us(problem.work.bytes, c.dram_share);
+  time.wait_us = sm.us(rounds * of_block);
+  return time;
+}
+
 // By template: what was the best for some mask, the default first.
 const std::map<std::string, std::vector<KernelConfig>, std::less<>>& settings_by_template() {
   const auto tiles = [](std::int64_t tile_q, std::int64_t tile_k, std::int64_t key_groups) {
@@ -405,6 +432,9 @@ Prediction predict_attention(const Sm& sm, const Problem& problem, const KernelC
                              const AttentionWork& work) {
   if (problem.contract->name == kFewQueries) {
     return few_queries_attention(sm, problem, config, work);
+  }
+  if (problem.contract->name == kResident) {
+    return resident_attention(sm, problem, config);
   }
   if (problem.contract->name == kGlobalLocal) {
     return global_local_attention(sm, problem, config);

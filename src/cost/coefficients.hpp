@@ -172,6 +172,15 @@ struct GlobalLocalAttention {
   double global_ns = 480;    // 64 global queries, with 64 keys
 };
 
+// attention_resident_sm90. After two masks of 1024 tokens, 64 dimensions a head.
+struct ResidentAttention {
+  double start_us = 2.6;      // until the keys are there, and from the last sums to the end
+  double dram_share = 0.8;    // of dram_gbps
+  double box_ns = 750;        // 64 keys of a warp group
+  double group_ns = 400;      // the sums of one more warp group are added
+  double exchange_ns = 1500;  // those of the blocks of a cluster are
+};
+
 // layer_norm, rms_norm: until the data of a row are there, and through it. Measured with 64 to 256
 // rows of 768 and 1024.
 struct Norm {
@@ -290,6 +299,7 @@ struct Coefficients {
   std::map<std::string, StagedAttention, std::less<>> staged_attention = {{"", {}}};
   FewQueriesAttention few_queries_attention;
   GlobalLocalAttention global_local_attention;
+  ResidentAttention resident_attention;
   Norm norm;
   Stream stream;
 };

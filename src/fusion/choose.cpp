@@ -35,7 +35,7 @@ bool takes_bands(const contract::TemplateContract& contract) {
 }
 
 bool takes_global_tokens(const contract::TemplateContract& contract) {
-  return contract.takes_mask_array("global_key_groups");
+  return contract.reads("mask.local_first");
 }
 
 bool takes_scores(const contract::TemplateContract& contract) {
@@ -217,6 +217,14 @@ KernelConfig global_local_setting(std::int64_t tile_k, std::int64_t global_keys,
                       {"slots", slots}};
 }
 
+KernelConfig resident_setting(std::int64_t groups, std::int64_t local_boxes,
+                              std::int64_t global_boxes, std::int64_t cluster) {
+  return KernelConfig{{"groups", groups},
+                      {"local_boxes", local_boxes},
+                      {"global_boxes", global_boxes},
+                      {"cluster", cluster}};
+}
+
 // Few query tiles do not hide each other's waits: more warps to a tile do, and products while
 // threads make probabilities.
 std::optional<KernelConfig> few_tiles_config(const Use& use, bool is_wide, double per_row) {
@@ -326,10 +334,10 @@ std::optional<KernelConfig> setting_for_bands(const Use& use, const AttentionMas
   return std::nullopt;
 }
 
-// Of the kernel for windows with global tokens, by times on an H200: their keys in whole steps, and
-// as many slots as are allowed. Nothing where query tiles are too few to be worth the walk, or
-// heads so short that blocks go from one to the next all the time.
-std::optional<KernelConfig> setting_for_global_tokens(const Use& use) {
+// Of the kernel that walks along windows with global tokens, by times on an H200: their keys in
+// whole steps, and as many slots as are allowed. Nothing where query tiles are too few to be worth
+// the walk, or heads so short that blocks go from one to the next all the time.
+std::optional<KernelConfig> global_local_config(const Use& use) {
   constexpr std::int64_t kStep = 32;
   constexpr std::int64_t kTilesPerSm = 16;
   constexpr std::int64_t kTilesPerHead = 16;
@@ -352,6 +360,44 @@ std::optional<KernelConfig> setting_for_global_tokens(const Use& use) {
   return std::nullopt;
 }
 
+// Of the kernel for the same masks that has all keys of a block resident. Nothing where blocks are
+// too many to have an SM each.
+std::optional<KernelConfig> resident_config(const Use& use) {
+  constexpr std::int64_t kMostBlocks = 8;  // of a cluster
+  const contract::ContractScope& scope = use.scope;
+  const auto boxes = [](std::int64_t keys) { return mask::ceil_div(keys, mask::kTile); };
+  const std::int64_t local = std::max<std::int64_t>(boxes(scope.mask_local_keys), 1);
+  const std::int64_t global = boxes(scope.mask_global_keys);
+  for (const std::int64_t groups : {2, 3}) {
+    const std::int64_t parts =
+        mask::ceil_div(boxes(use.dim("kv_len")), groups - 1 + local + global);
+    const std::int64_t cluster = scope.mask_global_tiles == 0
+                                     ? 1
+                                     : mask::ceil_div(parts, mask::ceil_div(parts, kMostBlocks));
+    const std::int64_t per_head = mask::ceil_div(boxes(use.dim("q_len")), groups);
+    const std::int64_t blocks =
+        use.dim("batch") * use.dim("heads") * (scope.mask_global_tiles * cluster + per_head);
+    const KernelConfig config = resident_setting(groups, local, global, cluster);
+    if (blocks <= scope.device.at("device.sm_count") && is_setting(use, config)) {
+      return config;
+    }
+  }
+  return std::nullopt;
+}
+
+// Whether a kernel for windows with global tokens has the parameters of one of those whose settings
+// are known here.
+bool has_rule_for_global_tokens(const contract::TemplateContract& contract) {
+  return has_names(contract, global_local_setting(0, 0, 0, 0)) ||
+         has_names(contract, resident_setting(0, 0, 0, 0));
+}
+
+// Of such a kernel.
+std::optional<KernelConfig> setting_for_global_tokens(const Use& use) {
+  return has_names(use.kernel->contract, resident_setting(0, 0, 0, 0)) ? resident_config(use)
+                                                                       : global_local_config(use);
+}
+
 // Of the kernels that visit tiles, those for bands are taken where one has a setting, and only
 // there.
 bool is_out_of_place(const Use& use, const std::vector<Use>& uses, const AttentionMask& mask) {
@@ -362,8 +408,7 @@ bool is_out_of_place(const Use& use, const std::vector<Use>& uses, const Attenti
     return has_rule_for_bands(use.kernel->contract) && !setting_for_bands(use, mask);
   }
   if (takes_global_tokens(use.kernel->contract)) {
-    return has_names(use.kernel->contract, global_local_setting(0, 0, 0, 0)) &&
-           !setting_for_global_tokens(use);
+    return has_rule_for_global_tokens(use.kernel->contract) && !setting_for_global_tokens(use);
   }
   const bool is_for_bands = std::any_of(uses.begin(), uses.end(), [&](const Use& other) {
     return takes_bands(other.kernel->contract) && setting_for_bands(other, mask);

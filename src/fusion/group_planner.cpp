@@ -190,6 +190,8 @@ std::vector<Use> GroupPlanner::fitting_uses(const Group& group, const AttentionM
           use.scope.mask_local_keys = split->local_keys;
           use.scope.mask_global_keys = split->global_keys;
           use.scope.mask_global_tiles = split->global_tiles();
+          use.scope.mask_global_keys_at = mask::packed_groups(split->key_groups);
+          use.scope.mask_global_queries_at = mask::packed_groups(split->row_groups);
         } else {
           use.misfit = "the mask is no window with global tokens";
         }

@@ -130,6 +130,10 @@ kernel::ConstantArray MaskArrays::packed_array(const std::string& name, std::int
 kernel::ConstantArray MaskArrays::global_local_array(const std::string& name) {
   const std::optional<mask::GlobalLocal>& split = global_local();
   STOF_CHECK(split.has_value()) << "mask." << name << " of a mask without global tokens";
+  if (name == "local_bits" || name == "global_bits") {
+    const mask::GlobalLocalBits bits = mask::global_local_bits(*layout_, *split);
+    return constant_array(name == "local_bits" ? bits.local : bits.global);
+  }
   return name == "local_status"        ? constant_array(split->local_status)
          : name == "global_key_groups" ? constant_array(split->key_groups)
          : name == "global_row_groups" ? constant_array(split->row_groups)

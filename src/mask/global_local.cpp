@@ -23,6 +23,32 @@ std::int64_t round_up(std::int64_t count, std::int64_t to) {
   return ceil_div(count, to) * to;
 }
 
+// Four of so many groups, from number `first` on.
+FourGroups four_from(std::int64_t first, std::int64_t count) {
+  FourGroups groups{};
+  for (std::int64_t i = 0; i < kTileGroups; ++i) {
+    const bool exists = first + i >= 0 && first + i < count;
+    groups[i] = exists ? static_cast<std::int32_t>(first + i) : kNone;
+  }
+  return groups;
+}
+
+// Four that are listed, of so many that exist.
+FourGroups four_of(const std::vector<std::int32_t>& list, std::int64_t first, std::int64_t count) {
+  FourGroups groups{};
+  for (std::int64_t i = 0; i < kTileGroups; ++i) {
+    const std::int32_t group = list[first + i];
+    groups[i] = group < count ? group : kNone;
+  }
+  return groups;
+}
+
+void leave_out(FourGroups& groups, const std::vector<std::int32_t>& list) {
+  for (std::int32_t& group : groups) {
+    group = std::ranges::binary_search(list, group) ? kNone : group;
+  }
+}
+
 class Splitter {
  public:
   explicit Splitter(const MaskLayout& layout)
@@ -116,62 +142,38 @@ class Splitter {
   }
 
   void describe_tiles() {
-    const std::int64_t tiles = ceil_div(lists_.q_tiles, kTileGroups);
-    for (std::int64_t tile = 0; tile < tiles; ++tile) {
-      FourGroups rows{};
-      std::int32_t written = 0;
-      for (std::int64_t i = 0; i < kTileGroups; ++i) {
-        const std::int64_t row = tile * kTileGroups + i;
-        const bool is_local = row < lists_.q_tiles && !is_long_[row];
-        rows[i] = is_local ? static_cast<std::int32_t>(row) : kNone;
-        written |= is_local ? 1 << i : 0;
-      }
-      describe_tile(tile, rows, written);
+    for (std::int64_t tile = 0; tile < ceil_div(lists_.q_tiles, kTileGroups); ++tile) {
+      describe_tile(tile);
     }
     for (std::int64_t tile = 0; tile < result_.global_tiles(); ++tile) {
-      FourGroups rows{};
-      for (std::int64_t i = 0; i < kTileGroups; ++i) {
-        const std::int32_t row = result_.row_groups[tile * kTileGroups + i];
-        rows[i] = row < lists_.q_tiles ? row : kNone;
-      }
+      const FourGroups rows = four_of(result_.row_groups, tile * kTileGroups, lists_.q_tiles);
       for (std::int64_t box = 0; box < boxes(); ++box) {
         const std::int64_t first = result_.first_key / kPackedGroup + box * kTileGroups;
-        result_.global_status.push_back(status(rows, existing(first), kTile));
+        result_.global_status.push_back(status(rows, four_from(first, lists_.kv_tiles), kTile));
       }
     }
   }
 
-  void describe_tile(std::int64_t tile, const FourGroups& rows, std::int32_t written) {
+  void describe_tile(std::int64_t tile) {
+    FourGroups rows = four_from(tile * kTileGroups, lists_.q_tiles);
+    leave_out(rows, result_.row_groups);
     std::array<std::int32_t, GlobalLocal::kTileNumbers> numbers{};
-    numbers[GlobalLocal::kWritten] = written;
+    for (std::int64_t i = 0; i < kTileGroups; ++i) {
+      numbers[GlobalLocal::kWritten] |= rows[i] != kNone ? 1 << i : 0;
+    }
     const std::int64_t first = result_.first_key / kPackedGroup + tile * kTileGroups;
     for (std::int64_t i = 0; i < GlobalLocal::kFirstPiece; ++i) {
-      FourGroups keys = existing(first + i * kTileGroups);
-      for (std::int32_t& key : keys) {
-        key = key != kNone && is_global_key_[key] ? kNone : key;
-      }
+      FourGroups keys = four_from(first + i * kTileGroups, lists_.kv_tiles);
+      leave_out(keys, result_.key_groups);
       const std::int64_t local = round_up(std::max(result_.local_keys, kTile), kColumnStep);
       numbers[i] = status(rows, keys, local - i * kTile);
     }
     for (std::int64_t i = 0; i < GlobalLocal::kMostGlobalKeys / kTile; ++i) {
-      FourGroups keys{};
-      for (std::int64_t j = 0; j < kTileGroups; ++j) {
-        const std::int32_t key = result_.key_groups[i * kTileGroups + j];
-        keys[j] = key < lists_.kv_tiles ? key : kNone;
-      }
+      const FourGroups keys = four_of(result_.key_groups, i * kTileGroups, lists_.kv_tiles);
       const std::int64_t global = round_up(std::max(result_.global_keys, kColumnStep), kColumnStep);
       numbers[GlobalLocal::kFirstPiece + i] = status(rows, keys, global - i * kTile);
     }
     result_.local_status.insert(result_.local_status.end(), numbers.begin(), numbers.end());
-  }
-
-  FourGroups existing(std::int64_t first) const {
-    FourGroups keys{};
-    for (std::int64_t i = 0; i < kTileGroups; ++i) {
-      const bool exists = first + i >= 0 && first + i < lists_.kv_tiles;
-      keys[i] = exists ? static_cast<std::int32_t>(first + i) : kNone;
-    }
-    return keys;
   }
 
   // Of the first `columns` of them; a kernel takes no others.
@@ -193,6 +195,47 @@ class Splitter {
 
 std::int64_t GlobalLocal::boxes_of_tile() const {
   return std::max<std::int64_t>(ceil_div(local_keys, kTile), 1);
+}
+
+std::array<std::int64_t, 2> packed_groups(const std::vector<std::int32_t>& groups) {
+  constexpr std::int32_t kNoGroup = 0xffff;
+  std::array<std::uint64_t, 2> packed = {~0ULL, ~0ULL};
+  for (std::size_t i = 0; i < std::min<std::size_t>(groups.size(), 2 * kTileGroups); ++i) {
+    const std::uint64_t shift = i % kTileGroups * 16;
+    const auto group = static_cast<std::uint64_t>(std::min(groups[i], kNoGroup));
+    packed[i / kTileGroups] ^= (group ^ kNoGroup) << shift;
+  }
+  return {static_cast<std::int64_t>(packed[0]), static_cast<std::int64_t>(packed[1])};
+}
+
+GlobalLocalBits global_local_bits(const MaskLayout& layout, const GlobalLocal& split) {
+  const std::int64_t row_groups = ceil_div(layout.extent.q_len, kPackedGroup);
+  const std::int64_t key_groups = ceil_div(layout.extent.kv_len, kPackedGroup);
+  const GroupBits bits(layout);
+  const auto bitmap = [&](const FourGroups& rows, const FourGroups& keys) {
+    return lane_ordered_bitmap(bitmap_of_rows(bits.sight(0, rows, keys).bits));
+  };
+  GlobalLocalBits result;
+  for (std::int64_t tile = 0; tile < ceil_div(row_groups, kTileGroups); ++tile) {
+    FourGroups rows = four_from(tile * kTileGroups, row_groups);
+    leave_out(rows, split.row_groups);
+    const std::int64_t first = split.first_key / kPackedGroup + tile * kTileGroups;
+    for (std::int64_t i = 0; i < split.boxes_of_tile(); ++i) {
+      FourGroups keys = four_from(first + i * kTileGroups, key_groups);
+      leave_out(keys, split.key_groups);
+      result.local.push_back(bitmap(rows, keys));
+    }
+    for (std::int64_t i = 0; i < ceil_div(split.global_keys, kTile); ++i) {
+      result.local.push_back(bitmap(rows, four_of(split.key_groups, i * kTileGroups, key_groups)));
+    }
+  }
+  for (std::int64_t tile = 0; tile < split.global_tiles(); ++tile) {
+    const FourGroups rows = four_of(split.row_groups, tile * kTileGroups, row_groups);
+    for (std::int64_t i = 0; i < ceil_div(key_groups, kTileGroups); ++i) {
+      result.global.push_back(bitmap(rows, four_from(i * kTileGroups, key_groups)));
+    }
+  }
+  return result;
 }
 
 std::optional<GlobalLocal> global_local(const MaskLayout& layout) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -54,5 +55,18 @@ struct GlobalLocal {
 // Nothing where the mask is none that all batch elements and heads share, or no window holds what
 // is not global.
 std::optional<GlobalLocal> global_local(const MaskLayout& layout);
+
+// The same as attention/resident_sm90 reads it: a bitmap for each 64 rows and 64 columns, in order,
+// also where all or none are seen, so that nothing is looked up.
+struct GlobalLocalBits {
+  // Of each query tile, what is seen of its boxes, then of 64 global keys each.
+  std::vector<LaneOrderedBitmap> local;
+  // Of each tile of global queries, what is seen of 64 keys each, from key 0 on.
+  std::vector<LaneOrderedBitmap> global;
+};
+GlobalLocalBits global_local_bits(const MaskLayout& layout, const GlobalLocal& split);
+
+// The numbers of up to eight groups, of 16 bits each; 65535 where there is none.
+std::array<std::int64_t, 2> packed_groups(const std::vector<std::int32_t>& groups);
 
 }  // namespace stof::mask

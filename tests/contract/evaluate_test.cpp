@@ -80,6 +80,27 @@ TEST_CASE("launch, cost and scalar arguments come from the header's expressions"
   CHECK(resources.registers == 64);
 }
 
+TEST_CASE("numbers of groups of global keys and queries are passed as they are, eight bytes each") {
+  json header = full_header();
+  for (const char* const name :
+       {"mask.global_keys", "mask.global_keys_at_1", "mask.global_queries_at_0"}) {
+    header["launch"]["arguments"].push_back(name);
+  }
+  const TemplateContract contract = parse(header);
+  ContractScope scope = scope_of(contract);
+  scope.mask_global_keys = 80;
+  scope.mask_global_keys_at = {1, 0x1234'0000'ffff'0007};
+  scope.mask_global_queries_at = {-2, 3};
+  const std::vector<expr::Value> values = scalar_arguments(contract, scope);
+  REQUIRE(values.size() == 5);
+  CHECK(values[2] == expr::Value(std::int64_t{80}));
+  CHECK(values[3] == expr::Value(std::int64_t{0x1234'0000'ffff'0007}));
+  CHECK(values[4] == expr::Value(std::int64_t{-2}));
+  const std::vector<std::int64_t> bytes = argument_bytes(contract, scope);
+  CHECK(std::vector(bytes.end() - 3, bytes.end()) == std::vector<std::int64_t>{4, 8, 8});
+  CHECK_FALSE(argument_fault(contract, scope).has_value());
+}
+
 TEST_CASE("the boxes of tensor maps come from the header, if the GPU copies such") {
   const auto boxes_of = [](const json& rows, const json& columns) {
     json header = full_header();

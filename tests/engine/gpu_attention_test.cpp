@@ -278,6 +278,14 @@ std::string faults_of(std::vector<AttentionCase> cases) {
   return count == 0 ? "" : fmt::format("{}{} of {} cases fail", faults, count, cases.size());
 }
 
+// A window, and as many global tokens in front and from another one on.
+Mask global_tokens_in_two_places(std::int64_t width, std::int64_t middle) {
+  const Expr q = query_position();
+  const Expr k = key_position();
+  return sliding_window(width, width) || Mask(q < width || (q >= middle && q < middle + width) ||
+                                              k < width || (k >= middle && k < middle + width));
+}
+
 // Mask families for n queries and keys, as `families` lists them.
 constexpr int kFamilies = 11;
 
@@ -460,28 +468,24 @@ TEST_CASE("windows of as many query tiles as make a walk along them worth while"
 TEST_CASE("windows with global tokens, of as many query tiles as make a walk worth while") {
   const auto f16 = DType::Float16;
   const auto bf16 = DType::BFloat16;
-  const auto tokens = [](std::int64_t width, std::int64_t middle) {
-    const Expr q = query_position();
-    const Expr k = key_position();
-    return sliding_window(width, width) || Mask(q < width || (q >= middle && q < middle + width) ||
-                                                k < width || (k >= middle && k < middle + width));
-  };
-  const Mask holes = bigbird(32, 1, 1, 0, 3) && key_position() % 7 != 3;
-  const Mask no_keys = longformer(20, 30) && (query_position() % 5 != 2 || key_position() > 900);
-  const Mask far_key = sliding_window(20, 20) ||
-                       Mask(key_position() < 17 || key_position() == 800 || query_position() == 77);
+  const auto tokens = global_tokens_in_two_places;
+  const Expr q = query_position();
+  const Expr k = key_position();
+  const Mask holes = longformer(50, 40) && k % 7 != 3;
+  const Mask no_keys = longformer(20, 30) && (q % 5 != 2 || k > 900);
+  const Mask far_key = sliding_window(40, 40) || Mask(k < 57 || k == 800 || q == 77);
+  const Mask one_query = (sliding_window(60, 60) && k % 3 != 1) || Mask(q == 77);
   std::vector<AttentionCase> cases = {
       {"of_1024", tokens(32, 512), f16, 11, 12, 12, 1024, 1024, 64, 64},
       {"of_2048", tokens(45, 1024), bf16, 6, 12, 12, 2048, 2048, 64, 64},
       {"of_2048", tokens(45, 1024), f16, 6, 12, 4, 2048, 2048, 40, 64},
       {"of_4096", tokens(64, 2048), f16, 3, 12, 12, 4096, 4096, 64, 64},
-      {"ragged", tokens(40, 500), bf16, 11, 12, 12, 1001, 1001, 64, 64},
+      {"ragged", tokens(60, 500), bf16, 6, 12, 12, 2001, 2001, 64, 64},
       {"holes", holes, f16, 11, 12, 2, 1000, 1000, 64, 40},
       {"no_keys", no_keys, bf16, 11, 12, 4, 1100, 1100, 64, 64},
-      {"one_query", sliding_window(10, 10) || Mask(query_position() == 77), f16, 33, 5, 1, 1003,
-       1003, 64, 64},
+      {"one_query", one_query, f16, 33, 5, 1, 1003, 1003, 64, 64},
       {"far_key", far_key, f16, 22, 6, 6, 1010, 1013, 32, 64},
-      {"fewer_keys", longformer(64, 64), bf16, 11, 12, 12, 1024, 800, 64, 64},
+      {"fewer_keys", longformer(64, 120), bf16, 11, 12, 12, 1024, 950, 64, 64},
       {"one_head_a_block", tokens(32, 512), f16, 132, 1, 1, 1024, 1024, 64, 64},
   };
   for (AttentionCase& one : cases) {
@@ -492,6 +496,40 @@ TEST_CASE("windows with global tokens, of as many query tiles as make a walk wor
   cases.push_back({"inside", tokens(32, 512), f16, 11, 12, 4, 1024, 1024, 64, 64});
   cases.back().has_heads_inside = true;
   cases.back().has_lse = false;
+  CHECK(faults_of(cases) == "");
+}
+
+TEST_CASE("windows with global tokens, of so few query tiles that each block has an SM") {
+  const auto f16 = DType::Float16;
+  const auto bf16 = DType::BFloat16;
+  const Expr q = query_position();
+  const Expr k = key_position();
+  const Mask holes = bigbird(32, 1, 1, 0, 3) && k % 7 != 3;
+  const Mask no_keys = longformer(20, 30) && (q % 5 != 2 || k > 900);
+  const Mask far_key = sliding_window(20, 20) || Mask(k < 17 || k == 800 || q == 77);
+  const Mask one_query = (sliding_window(30, 30) && k % 3 != 1) || Mask(q == 77);
+  const Mask no_queries = (sliding_window(60, 60) && k % 3 != 1) || Mask(k < 57 || k == 400);
+  std::vector<AttentionCase> cases = {
+      {"of_1024", global_tokens_in_two_places(32, 512), f16, 1, 12, 12, 1024, 1024, 64, 64},
+      {"of_1024", global_tokens_in_two_places(32, 512), bf16, 1, 12, 4, 1024, 1024, 64, 64},
+      {"of_768", global_tokens_in_two_places(45, 384), f16, 2, 6, 6, 768, 768, 64, 64},
+      {"of_2048", global_tokens_in_two_places(45, 1024), bf16, 1, 4, 1, 2048, 2048, 40, 64},
+      {"of_4096", global_tokens_in_two_places(64, 2048), f16, 1, 2, 2, 4096, 4096, 64, 64},
+      {"runs", longformer(20, 40), bf16, 1, 1, 1, 7000, 7000, 64, 64},
+      {"ragged", global_tokens_in_two_places(40, 500), bf16, 1, 8, 8, 1001, 1001, 64, 64},
+      {"holes", holes, f16, 1, 8, 2, 1000, 1000, 64, 40},
+      {"no_keys", no_keys, bf16, 2, 4, 4, 1100, 1100, 64, 24},
+      {"one_query", one_query, f16, 1, 5, 1, 1003, 1003, 64, 64},
+      {"far_key", far_key, f16, 2, 4, 4, 1010, 1013, 32, 64},
+      {"fewer_keys", longformer(64, 120), bf16, 1, 6, 6, 1024, 950, 64, 64},
+      {"no_queries", no_queries, f16, 1, 12, 12, 700, 700, 64, 64},
+      {"inside", global_tokens_in_two_places(32, 512), f16, 1, 12, 4, 1024, 1024, 64, 64},
+  };
+  cases.back().has_heads_inside = true;
+  for (AttentionCase& one : cases) {
+    one.has_lse = one.dtype == bf16;
+    one.kernel_of_sm90 = "attention/resident_sm90";
+  }
   CHECK(faults_of(cases) == "");
 }
 

@@ -145,6 +145,16 @@ TEST_CASE("windows of many query tiles go to the kernel that walks along them") 
         "attention_block_wise_sm90");
 }
 
+TEST_CASE("windows with global tokens have an SM for each block where these are few") {
+  const std::string resident = "attention_resident_sm90";
+  for (const char* const mask : {"longformer", "bigbird"}) {
+    CHECK(kernel_of(attention(mask, 12, 1024, 64)) == resident);
+    CHECK(kernel_of(attention(mask, 24, 1024, 64)) != resident);
+    CHECK(kernel_of(attention(mask, 12, 4096, 64)) != resident);
+    CHECK(kernel_of(attention(mask, 12, 1024, 128)) != resident);
+  }
+}
+
 TEST_CASE("windows with global tokens go to the kernel for them where they are long and many") {
   const std::string global_local = "attention_global_local_sm90";
   for (const char* const mask : {"longformer", "bigbird"}) {
@@ -207,7 +217,7 @@ TEST_CASE("masks that leave much of their tiles empty are packed") {
   const std::string block_wise = "attention_block_wise_sm90";
   for (const char* const mask : {"longformer", "bigbird"}) {
     CHECK(kernel_of(attention(mask, 192, 512, 64)) == packed);
-    CHECK(kernel_of(attention(mask, 12, 1024, 64)) == packed);
+    CHECK(kernel_of(attention(mask, 24, 1024, 64)) == packed);
   }
   CHECK(kernel_of(attention("longformer", 32, 8192, 128)) == packed);
   CHECK(kernel_of(attention("bigbird_block", 12, 4096, 64)) == block_wise);  // it packs nothing

@@ -199,28 +199,26 @@ void add_attention(Kernels& kernels, const base::DeviceProfile& device) {
   }
 }
 
-// Of attention over windows with global tokens, whose registers are just enough: one kernel that is
-// chosen, with other numbers of keys, and with sums that someone reads.
-std::vector<Kernel> global_local_kernels() {
+// One kernel of attention that is chosen, with all of these values of its parameters, without and
+// with sums that someone reads.
+std::vector<Kernel> with_values(
+    const std::string& file, const std::vector<std::pair<std::string, std::vector<int>>>& values) {
   Kernels chosen;
   add_attention(chosen, base::shipped_profile("h200"));
-  const auto one = std::ranges::find_if(chosen.all(), [](const Kernel& kernel) {
-    return kernel.spec.file == "attention/global_local_sm90.jinja";
-  });
+  const auto one = std::ranges::find_if(
+      chosen.all(), [&](const Kernel& kernel) { return kernel.spec.file == file; });
   REQUIRE(one != chosen.all().end());
-  std::vector<Kernel> kernels;
-  for (const int tile_k : {64, 128, 192}) {
-    for (const int global_keys : {32, 64, 128}) {
-      for (const int global_tiles : {1, 2}) {
-        for (const bool has_lse : {false, true}) {
-          nlohmann::json& variables = kernels.emplace_back(*one).spec.variables;
-          variables["param"]["tile_k"] = tile_k;
-          variables["param"]["global_keys"] = global_keys;
-          variables["param"]["global_tiles"] = global_tiles;
-          variables["has"]["lse"] = has_lse;
-        }
+  std::vector<Kernel> kernels = {*one, *one};
+  kernels[0].spec.variables["has"]["lse"] = false;
+  kernels[1].spec.variables["has"]["lse"] = true;
+  for (const auto& [name, of_name] : values) {
+    std::vector<Kernel> more;
+    for (const Kernel& kernel : kernels) {
+      for (const int value : of_name) {
+        more.emplace_back(kernel).spec.variables["param"][name] = value;
       }
     }
+    kernels = std::move(more);
   }
   return kernels;
 }
@@ -265,5 +263,18 @@ TEST_CASE("what is chosen compiles for every kind of GPU, without spills or lost
 }
 
 TEST_CASE("attention over windows with global tokens compiles with all numbers of keys") {
-  CHECK(Kernels().faults(global_local_kernels()) == "");
+  CHECK(Kernels().faults(
+            with_values("attention/global_local_sm90.jinja", {{"tile_k", {64, 128, 192}},
+                                                              {"global_keys", {32, 64, 128}},
+                                                              {"global_tiles", {1, 2}}})) == "");
+  CHECK(Kernels().faults(with_values("attention/resident_sm90.jinja", {{"groups", {2, 3}},
+                                                                       {"local_boxes", {1, 3}},
+                                                                       {"global_boxes", {1, 2}},
+                                                                       {"cluster", {1, 3, 8}}})) ==
+        "");
+  CHECK(Kernels().faults(with_values("attention/resident_sm90.jinja", {{"groups", {2, 3}},
+                                                                       {"local_boxes", {2, 3}},
+                                                                       {"global_boxes", {0}},
+                                                                       {"cluster", {1, 8}}})) ==
+        "");
 }

@@ -13,15 +13,20 @@ using namespace stof;
 using mask::BitTensor;
 using mask::Extent;
 using mask::GlobalLocal;
+using mask::GlobalLocalBits;
 
 namespace {
 
-// Puts a mask together again as a kernel does, and compares every pair.
+// Puts a mask together again as kernels do, and compares every pair.
 class Checker {
  public:
-  Checker(const BitTensor& bits, const GlobalLocal& split) : bits_(bits), split_(split) {}
+  Checker(const BitTensor& bits, const GlobalLocal& split, const GlobalLocalBits& words)
+      : bits_(bits), split_(split), words_(words) {}
 
   void check() {
+    const std::int64_t boxes = split_.boxes_of_tile() + mask::ceil_div(split_.global_keys, 64);
+    REQUIRE(std::ssize(words_.local) == mask::ceil_div(bits_.rows, 64) * boxes);
+    REQUIRE(std::ssize(words_.global) == split_.global_tiles() * mask::ceil_div(bits_.columns, 64));
     const std::int64_t row_groups = mask::ceil_div(bits_.rows, 16);
     std::vector<bool> is_done(static_cast<std::size_t>(row_groups));
     const std::int64_t tiles = mask::ceil_div(bits_.rows, 64);
@@ -33,6 +38,7 @@ class Checker {
       if ((numbers[GlobalLocal::kWritten] >> group % 4 & 1) != 0) {
         is_done[group] = true;
         check_rows(group, group % 4, local_boxes(group / 4));
+        check_rows(group, group % 4, local_words(group / 4));
       }
     }
     for (std::int64_t i = 0; i < std::ssize(split_.row_groups); ++i) {
@@ -40,6 +46,7 @@ class Checker {
         REQUIRE(!is_done[split_.row_groups[i]]);
         is_done[split_.row_groups[i]] = true;
         check_rows(split_.row_groups[i], i % 4, global_boxes(i / 4));
+        check_rows(split_.row_groups[i], i % 4, global_words(i / 4));
       }
     }
     REQUIRE(std::ranges::count(is_done, false) == 0);
@@ -48,9 +55,14 @@ class Checker {
  private:
   struct Column {
     std::int64_t key = 0;
-    std::int32_t status = 0;
+    const mask::LaneOrderedBitmap* bitmap = nullptr;  // null: all see it, or none
+    bool all_see = false;
     std::int64_t place = 0;  // of 64
   };
+
+  Column of_status(std::int64_t key, std::int32_t status, std::int64_t place) const {
+    return {key, status < 0 ? nullptr : &split_.bitmaps[status], status == mask::kAllSeen, place};
+  }
 
   const std::int32_t* numbers_of(std::int64_t tile) const {
     return split_.local_status.data() + tile * GlobalLocal::kTileNumbers;
@@ -64,12 +76,12 @@ class Checker {
     std::vector<Column> columns;
     const std::int32_t* const status = numbers_of(tile);
     for (std::int64_t i = 0; i < local_columns(); ++i) {
-      columns.push_back({split_.first_key + 64 * tile + i, status[i / 64], i % 64});
+      columns.push_back(of_status(split_.first_key + 64 * tile + i, status[i / 64], i % 64));
     }
     const std::int64_t global = mask::ceil_div(split_.global_keys, 32) * 32;
     for (std::int64_t i = 0; i < global; ++i) {
-      columns.push_back({split_.key_groups[i / 16] * 16 + i % 16,
-                         status[GlobalLocal::kFirstPiece + i / 64], i % 64});
+      columns.push_back(of_status(split_.key_groups[i / 16] * 16 + i % 16,
+                                  status[GlobalLocal::kFirstPiece + i / 64], i % 64));
     }
     return columns;
   }
@@ -79,7 +91,28 @@ class Checker {
     const std::int64_t boxes = mask::ceil_div(bits_.rows, 64) + split_.boxes_of_tile() - 1;
     for (std::int64_t i = 0; i < boxes * 64; ++i) {
       columns.push_back(
-          {split_.first_key + i, split_.global_status[tile * boxes + i / 64], i % 64});
+          of_status(split_.first_key + i, split_.global_status[tile * boxes + i / 64], i % 64));
+    }
+    return columns;
+  }
+
+  std::vector<Column> local_words(std::int64_t tile) const {
+    std::vector<Column> columns;
+    const std::int64_t local = 64 * split_.boxes_of_tile();
+    const std::int64_t all = local + mask::ceil_div(split_.global_keys, 64) * 64;
+    for (std::int64_t i = 0; i < all; ++i) {
+      const std::int64_t key = i < local ? split_.first_key + 64 * tile + i
+                                         : split_.key_groups[(i - local) / 16] * 16 + i % 16;
+      columns.push_back({key, &words_.local[tile * (all / 64) + i / 64], false, i % 64});
+    }
+    return columns;
+  }
+
+  std::vector<Column> global_words(std::int64_t tile) const {
+    std::vector<Column> columns;
+    const std::int64_t boxes = mask::ceil_div(bits_.columns, 64);
+    for (std::int64_t i = 0; i < boxes * 64; ++i) {
+      columns.push_back({i, &words_.global[tile * boxes + i / 64], false, i % 64});
     }
     return columns;
   }
@@ -88,9 +121,9 @@ class Checker {
     for (std::int64_t q = 16 * group; q < std::min(16 * group + 16, bits_.rows); ++q) {
       std::vector<bool> seen(static_cast<std::size_t>(bits_.columns));
       for (const Column& column : columns) {
-        const bool is_seen = column.status == mask::kAllSeen ||
-                             (column.status >= 0 && bit(split_.bitmaps[column.status],
-                                                        16 * place + q % 16, column.place));
+        const bool is_seen = column.bitmap != nullptr
+                                 ? bit(*column.bitmap, 16 * place + q % 16, column.place)
+                                 : column.all_see;
         if (is_seen) {
           REQUIRE(column.key >= 0);
           REQUIRE(column.key < bits_.columns);
@@ -111,6 +144,7 @@ class Checker {
 
   const BitTensor& bits_;
   const GlobalLocal& split_;
+  const GlobalLocalBits& words_;
 };
 
 std::optional<GlobalLocal> split(const Mask& mask, std::int64_t q_len, std::int64_t kv_len) {
@@ -119,10 +153,11 @@ std::optional<GlobalLocal> split(const Mask& mask, std::int64_t q_len, std::int6
 
 void check(const Mask& mask, std::int64_t q_len, std::int64_t kv_len) {
   INFO(mask.text(), " at ", q_len, " x ", kv_len);
-  const std::optional<GlobalLocal> found = split(mask, q_len, kv_len);
+  const mask::MaskLayout layout = mask::build_layout(mask, {.q_len = q_len, .kv_len = kv_len});
+  const std::optional<GlobalLocal> found = mask::global_local(layout);
   REQUIRE(found.has_value());
   const BitTensor bits = mask::evaluate_all(mask, {.q_len = q_len, .kv_len = kv_len});
-  Checker(bits, *found).check();
+  Checker(bits, *found, mask::global_local_bits(layout, *found)).check();
 }
 
 Mask tokens_in_the_middle(std::int64_t width, std::int64_t middle) {
@@ -177,6 +212,16 @@ TEST_CASE("what is local and what is global") {
   CHECK(found.global_status.back() >= 0);
 }
 
+TEST_CASE("numbers of groups lie four to a word") {
+  CHECK(mask::packed_groups({}) == std::array<std::int64_t, 2>{-1, -1});
+  CHECK(mask::packed_groups({0, 1, 32, 33}) ==
+        std::array<std::int64_t, 2>{0x0021'0020'0001'0000, -1});
+  CHECK(mask::packed_groups({65'536, 70'000}) == std::array<std::int64_t, 2>{-1, -1});
+  CHECK(mask::packed_groups({2, 0xfffe, 0x8000, 7, 9}) ==
+        std::array<std::int64_t, 2>{0x0007'8000'fffe'0002,
+                                    static_cast<std::int64_t>(0xffff'ffff'ffff'0009)});
+}
+
 TEST_CASE("other masks are no windows with global tokens") {
   CHECK_FALSE(split(Mask(), 300, 300).has_value());
   CHECK_FALSE(split(causal(), 1024, 1024).has_value());
@@ -196,10 +241,12 @@ TEST_CASE("of random masks those that are taken are put together again") {
     test::RandomMask random(static_cast<unsigned>(extent.q_len + 31 * extent.kv_len), extent);
     for (int i = 0; i < 20; ++i) {
       const Mask mask = random.next().mask || Mask(key_position() == 0 && query_position() == 0);
-      const auto found = mask::global_local(mask::build_layout(mask, extent));
+      const mask::MaskLayout layout = mask::build_layout(mask, extent);
+      const auto found = mask::global_local(layout);
       if (found) {
         INFO(mask.text(), " at ", extent.q_len, " x ", extent.kv_len);
-        Checker(mask::evaluate_all(mask, extent), *found).check();
+        Checker(mask::evaluate_all(mask, extent), *found, mask::global_local_bits(layout, *found))
+            .check();
         ++taken;
       }
     }
