@@ -43,9 +43,7 @@ __device__ __forceinline__ unsigned count_up(unsigned* number, unsigned last) {
 template <int Warps, int Outputs, bool FromSigns, int AtOnce>
 struct PartSums {
   using Rows = SoftmaxRows<1, FromSigns>;
-  // Of a lane, by fours: references and sums of its two rows, then outputs. Those of the lanes of a
-  // warp lie side by side.
-  static constexpr int kQuads = 1 + Outputs / 4;
+  static constexpr int kQuads = 1 + Outputs / 4;  // of a lane, as leave_quads leaves them
   static constexpr int kPiece = Outputs < 32 ? Outputs / 4 : 8;  // in registers of a part
 
   int parts;
@@ -76,13 +74,7 @@ struct PartSums {
 
   __device__ __forceinline__ void leave(const Rows& rows, const float (&outputs)[1][Outputs],
                                         int part, int lane) const {
-    float4* const quads = sums + part * kQuads * 32 + lane;
-    quads[0] = {rows.reference[0][0], rows.sum[0][0], rows.reference[0][1], rows.sum[0][1]};
-#pragma unroll
-    for (int i = 1; i < kQuads; ++i) {
-      const float* const x = outputs[0] + 4 * (i - 1);
-      quads[i * 32] = {x[0], x[1], x[2], x[3]};
-    }
+    leave_quads(sums + part * kQuads * 32 + lane, rows, outputs);
   }
   // Of a warp that has left its part, whether all the others have.
   __device__ __forceinline__ bool is_last(int lane) const {

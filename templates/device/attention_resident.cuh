@@ -62,19 +62,7 @@ struct BlockSums {
   static constexpr int kQuads = 1 + Columns / 8;  // of a lane
 
   float of_groups[Groups - 1][128 * (4 + Columns / 2)];
-  float4 quads[4][kQuads][32];  // of each warp: references and sums, then outputs
-
-  template <typename Rows>
-  __device__ __forceinline__ void leave(const Rows& rows, const float (&outputs)[1][Columns / 2],
-                                        int warp, int lane) {
-    quads[warp][0][lane] = {rows.reference[0][0], rows.sum[0][0], rows.reference[0][1],
-                            rows.sum[0][1]};
-#pragma unroll
-    for (int i = 1; i < kQuads; ++i) {
-      const float* const x = outputs[0] + 4 * (i - 1);
-      quads[warp][i][lane] = {x[0], x[1], x[2], x[3]};
-    }
-  }
+  float4 quads[4][kQuads][32];  // of each warp, as leave_quads leaves them
 
   // Once all blocks have left theirs: columns 16 * piece … of the rows of a warp.
   template <typename Rows>

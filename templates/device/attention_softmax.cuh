@@ -291,4 +291,17 @@ __device__ __forceinline__ void add_part(const float* part, SoftmaxRows<RowBlock
   }
 }
 
+// Leaves a part by fours for whoever reads it: references and sums of a lane's two rows, then its
+// outputs. Those of the lanes of a warp lie side by side, and `quads` are this lane's.
+template <bool FromSigns, int Outputs>
+__device__ __forceinline__ void leave_quads(float4* quads, const SoftmaxRows<1, FromSigns>& rows,
+                                            const float (&outputs)[1][Outputs]) {
+  quads[0] = {rows.reference[0][0], rows.sum[0][0], rows.reference[0][1], rows.sum[0][1]};
+#pragma unroll
+  for (int i = 0; i < Outputs / 4; ++i) {
+    const float* const x = outputs[0] + 4 * i;
+    quads[(i + 1) * 32] = {x[0], x[1], x[2], x[3]};
+  }
+}
+
 }  // namespace stof
