@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "base/check.hpp"
+#include "contract/evaluate.hpp"
 #include "cost/makespan.hpp"
 #include "cost/occupancy.hpp"
 
@@ -332,7 +334,8 @@ constexpr const char* kResident = "attention_resident_sm90";
 // Each block has an SM; those of global queries have fewer keys, and put their sums together.
 Prediction resident_attention(const Sm& sm, const Problem& problem, const KernelConfig& config) {
   const ResidentAttention& c = sm.coefficients.resident_attention;
-  const contract::ContractScope& scope = *problem.scope;
+  contract::ContractScope scope = *problem.scope;
+  scope.config = config;
   const std::int64_t groups = config.at("groups");
   const std::int64_t cluster = config.at("cluster");
   const std::int64_t keys = mask::ceil_div(scope.dims.at("kv_len"), mask::kTile);
@@ -342,11 +345,8 @@ Prediction resident_attention(const Sm& sm, const Problem& problem, const Kernel
       static_cast<double>(groups - 1) * c.group_ns + (cluster > 1 ? c.exchange_ns : 0);
   const double of_block =
       std::max(of_local * c.box_ns, scope.mask_global_tiles > 0 ? of_global * c.box_ns + added : 0);
-  const std::int64_t per_head =
-      scope.mask_global_tiles * cluster +
-      mask::ceil_div(mask::ceil_div(scope.dims.at("q_len"), mask::kTile), groups);
-  const auto rounds = static_cast<double>(mask::ceil_div(
-      scope.dims.at("batch") * scope.dims.at("heads") * per_head, sm.device.sm_count));
+  const auto [x, y, z] = contract::evaluate_launch(*problem.contract, scope).grid;
+  const auto rounds = static_cast<double>(mask::ceil_div(x * y * z, sm.device.sm_count));
   Prediction time;
   time.start_us = c.start_us;
   time.dram_us = sm.dram_us(problem.work.bytes, c.dram_share);
@@ -433,10 +433,15 @@ Prediction predict_attention(const Sm& sm, const Problem& problem, const KernelC
   if (problem.contract->name == kFewQueries) {
     return few_queries_attention(sm, problem, config, work);
   }
-  if (problem.contract->name == kResident) {
+  const auto has = [&](std::initializer_list<const char*> parameters) {  // not one of a user's
+    return std::all_of(parameters.begin(), parameters.end(),
+                       [&](const char* name) { return config.contains(name); });
+  };
+  if (problem.contract->name == kResident &&
+      has({"groups", "local_boxes", "global_boxes", "cluster"})) {
     return resident_attention(sm, problem, config);
   }
-  if (problem.contract->name == kGlobalLocal) {
+  if (problem.contract->name == kGlobalLocal && has({"tile_k", "global_keys", "global_tiles"})) {
     return global_local_attention(sm, problem, config);
   }
   if (problem.contract->takes_mask_array("window_col")) {

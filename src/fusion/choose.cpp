@@ -35,7 +35,20 @@ bool takes_bands(const contract::TemplateContract& contract) {
 }
 
 bool takes_global_tokens(const contract::TemplateContract& contract) {
-  return contract.reads("mask.local_first");
+  const auto is_of_them = [](std::string_view name) {
+    return name.starts_with("local_") || name.starts_with("global_");
+  };
+  const std::vector<contract::Argument>& arguments = contract.launch.arguments;
+  return std::any_of(arguments.begin(), arguments.end(),
+                     [&](const contract::Argument& argument) {
+                       return argument.kind == contract::ArgumentKind::Mask &&
+                              is_of_them(argument.name);
+                     }) ||
+         std::any_of(contract.scalars_read.begin(), contract.scalars_read.end(),
+                     [&](std::string_view scalar) {
+                       constexpr std::string_view kMask = "mask.";
+                       return scalar.starts_with(kMask) && is_of_them(scalar.substr(kMask.size()));
+                     });
 }
 
 bool takes_scores(const contract::TemplateContract& contract) {
@@ -360,11 +373,19 @@ std::optional<KernelConfig> global_local_config(const Use& use) {
   return std::nullopt;
 }
 
+// How many blocks of clusters have an SM each at a time. A cluster lies in one of the GPCs of a
+// GPU, which have at least so many SMs.
+std::int64_t blocks_with_an_sm(const contract::ContractScope& scope, std::int64_t cluster) {
+  constexpr std::int64_t kGpcSms = 16;
+  const std::int64_t sm_count = scope.device.at("device.sm_count");
+  return cluster == 1 ? sm_count : sm_count / kGpcSms * (kGpcSms / cluster) * cluster;
+}
+
 // Of the kernel for the same masks that has all keys of a block resident. Nothing where blocks are
 // too many to have an SM each.
 std::optional<KernelConfig> resident_config(const Use& use) {
   constexpr std::int64_t kMostBlocks = 8;  // of a cluster
-  const contract::ContractScope& scope = use.scope;
+  contract::ContractScope scope = use.scope;
   const auto boxes = [](std::int64_t keys) { return mask::ceil_div(keys, mask::kTile); };
   const std::int64_t local = std::max<std::int64_t>(boxes(scope.mask_local_keys), 1);
   const std::int64_t global = boxes(scope.mask_global_keys);
@@ -374,12 +395,13 @@ std::optional<KernelConfig> resident_config(const Use& use) {
     const std::int64_t cluster = scope.mask_global_tiles == 0
                                      ? 1
                                      : mask::ceil_div(parts, mask::ceil_div(parts, kMostBlocks));
-    const std::int64_t per_head = mask::ceil_div(boxes(use.dim("q_len")), groups);
-    const std::int64_t blocks =
-        use.dim("batch") * use.dim("heads") * (scope.mask_global_tiles * cluster + per_head);
-    const KernelConfig config = resident_setting(groups, local, global, cluster);
-    if (blocks <= scope.device.at("device.sm_count") && is_setting(use, config)) {
-      return config;
+    scope.config = resident_setting(groups, local, global, cluster);
+    if (!is_setting(use, scope.config)) {
+      continue;
+    }
+    const auto [x, y, z] = contract::evaluate_launch(use.kernel->contract, scope).grid;
+    if (x * y * z <= blocks_with_an_sm(scope, cluster)) {
+      return scope.config;
     }
   }
   return std::nullopt;

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -170,23 +172,65 @@ TEST_CASE("windows with global tokens go to the kernel for them where they are l
   CHECK(kernel_of(attention("bigbird_block", 192, 4096, 64)) != global_local);
 }
 
-TEST_CASE("a kernel for bands of a user's may have parameters of its own") {
+TEST_CASE("whatever a template takes of windows with global tokens, it is for these alone") {
+  contract::TemplateContract contract;
+  contract.launch.arguments = {{.kind = contract::ArgumentKind::Mask, .name = "order"}};
+  contract.scalars_read = {"dim.global_heads", "mask.long_tiles"};
+  CHECK_FALSE(fusion::takes_global_tokens(contract));
+  contract.scalars_read.insert("mask.global_tiles");
+  CHECK(fusion::takes_global_tokens(contract));
+  contract.scalars_read = {};
+  contract.launch.arguments[0].name = "local_bits";
+  CHECK(fusion::takes_global_tokens(contract));
+}
+
+TEST_CASE("clusters lie in a GPC, and not all SMs may have a block") {
+  // Of 132 SMs 128 hold clusters of four.
+  const std::string resident = "attention_resident_sm90";
+  CHECK(kernel_of(attention("longformer", 10, 1024, 64)) == resident);
+  CHECK(kernel_of(attention("longformer", 12, 1024, 64)) == resident);  // in blocks of three tiles
+  CHECK(kernel_of(attention("longformer", 13, 1024, 64)) != resident);
+}
+
+// The kernels that are thought of for an attention, where one of the templates has other words.
+std::vector<fusion::Option> options_with(
+    const std::string& file, const std::string& as,
+    std::initializer_list<std::pair<std::string, std::string>> words, const Graph& graph) {
   auto texts = render::TemplateStore::open({}).texts();
-  std::string text = texts.at("attention/band_sm90.jinja");
-  for (const auto& [from, to] :
-       {std::pair<std::string, std::string>("key_groups", "turns"), {"_band_sm90\"", "_mine\""}}) {
+  std::string text = texts.at(file);
+  for (const auto& [from, to] : words) {
     for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
       text.replace(at, from.size(), to);
     }
   }
-  texts["attention/mine.jinja"] = text;
+  texts[as] = text;
   const fusion::TemplateLibrary library = fusion::read_templates(texts);
+  return fusion::lower(graph::normalise_but_attention(graph.ir()), library,
+                       base::shipped_profile("h200"), {}, {})
+      .options.at(0);
+}
+
+TEST_CASE("kernels of a user's may have parameters of their own") {
   for (const char* const mask : {"sliding", "causal"}) {
-    const Graph graph = attention(mask, 12, 4096, 64);
-    const fusion::Lowered lowered = fusion::lower(graph::normalise_but_attention(graph.ir()),
-                                                  library, base::shipped_profile("h200"), {}, {});
-    CHECK(std::ranges::any_of(lowered.options.at(0), [](const fusion::Option& option) {
+    const auto options = options_with("attention/band_sm90.jinja", "attention/mine.jinja",
+                                      {{"key_groups", "turns"}, {"_band_sm90\"", "_mine\""}},
+                                      attention(mask, 12, 4096, 64));
+    CHECK(std::ranges::any_of(options, [](const fusion::Option& option) {
       return option.kernel == "attention_mine" && option.config.contains("turns");
+    }));
+  }
+  // Under the name of the library's, too.
+  for (const char* const kernel : {"resident_sm90", "global_local_sm90"}) {
+    const std::string file = "attention/" + std::string(kernel) + ".jinja";
+    const auto options = options_with(file, file,
+                                      {{"param.global_", "param.my_"},
+                                       {"\"global_boxes\"", "\"my_boxes\""},
+                                       {"\"global_keys\"", "\"my_keys\""},
+                                       {"\"global_tiles\"", "\"my_tiles\""}},
+                                      attention("longformer", 12, 1024, 64));
+    CHECK(std::ranges::any_of(options, [&](const fusion::Option& option) {
+      return option.kernel == "attention_" + std::string(kernel) &&
+             (option.config.contains("my_boxes") || option.config.contains("my_keys"));
     }));
   }
 }
