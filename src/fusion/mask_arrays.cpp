@@ -131,8 +131,11 @@ kernel::ConstantArray MaskArrays::global_local_array(const std::string& name) {
   const std::optional<mask::GlobalLocal>& split = global_local();
   STOF_CHECK(split.has_value()) << "mask." << name << " of a mask without global tokens";
   if (name == "local_bits" || name == "global_bits") {
-    const mask::GlobalLocalBits bits = mask::global_local_bits(*layout_, *split);
-    return constant_array(name == "local_bits" ? bits.local : bits.global);
+    if (!global_local_bits_) {
+      global_local_bits_ = mask::global_local_bits(*layout_, *split);
+    }
+    return constant_array(name == "local_bits" ? global_local_bits_->local
+                                               : global_local_bits_->global);
   }
   return name == "local_status"        ? constant_array(split->local_status)
          : name == "global_key_groups" ? constant_array(split->key_groups)
@@ -144,23 +147,23 @@ kernel::ConstantArray MaskArrays::global_local_array(const std::string& name) {
 const std::optional<mask::GlobalLocal>& MaskArrays::global_local() {
   // Lists of the groups of rows that see more take long to make.
   constexpr std::int64_t kMostTiles = 16;  // of 64 rows, in the mean
-  if (!has_looked_for_global_ && layout_ && features_.mask_class == mask::MaskClass::Bitmap &&
-      features_.full_tiles + features_.part_tiles <= kMostTiles * layout_->row_count()) {
-    global_local_ = mask::global_local(*layout_);
+  if (!global_local_) {
+    const bool may_be =
+        layout_ && features_.mask_class == mask::MaskClass::Bitmap &&
+        features_.full_tiles + features_.part_tiles <= kMostTiles * layout_->row_count();
+    global_local_.emplace(may_be ? mask::global_local(*layout_) : std::nullopt);
   }
-  has_looked_for_global_ = true;
-  return global_local_;
+  return *global_local_;
 }
 
 const std::optional<mask::Band>& MaskArrays::band() {
   using mask::MaskClass;
-  const bool may_be =
-      features_.mask_class == MaskClass::None || features_.mask_class == MaskClass::IntervalRows;
-  if (!has_looked_for_band_ && layout_ && may_be) {
-    band_ = mask::band(*layout_);
+  if (!band_) {
+    const bool may_be = layout_ && (features_.mask_class == MaskClass::None ||
+                                    features_.mask_class == MaskClass::IntervalRows);
+    band_.emplace(may_be ? mask::band(*layout_) : std::nullopt);
   }
-  has_looked_for_band_ = true;
-  return band_;
+  return *band_;
 }
 
 const mask::WindowCounts& MaskArrays::window_counts() {

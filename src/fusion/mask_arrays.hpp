@@ -60,10 +60,10 @@ class MaskArrays {
 
   std::optional<mask::MaskLayout> layout_;  // nothing: known at run time only
   mask::MaskFeatures features_;
-  bool has_looked_for_band_ = false;
-  std::optional<mask::Band> band_;
-  bool has_looked_for_global_ = false;
-  std::optional<mask::GlobalLocal> global_local_;
+  // Nothing: not looked for yet.
+  std::optional<std::optional<mask::Band>> band_;
+  std::optional<std::optional<mask::GlobalLocal>> global_local_;
+  std::optional<mask::GlobalLocalBits> global_local_bits_;
   std::map<std::int64_t, mask::AttentionTiles> tiles_;
   std::map<std::int64_t, mask::PackedTiles> packed_tiles_;
   std::optional<mask::KeyRows> key_rows_;
