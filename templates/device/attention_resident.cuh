@@ -46,15 +46,6 @@ struct ResidentShared {
   }
 };
 
-// Leaves columns 16 * piece … of 16 rows.
-template <typename T>
-__device__ __forceinline__ void leave_columns(unsigned rows, const float (&x)[8], int piece,
-                                              int lane) {
-  store_matrices(rows + swizzled_offset<128>(lane % 16, piece * 2 + lane / 16),
-                 pack2<T>(x[0], x[1]), pack2<T>(x[2], x[3]), pack2<T>(x[4], x[5]),
-                 pack2<T>(x[6], x[7]));
-}
-
 // The sums of the same 64 rows over different keys: those of the warp groups of a block but the
 // first, as leave_part leaves them, and those of the block, for the others of its cluster.
 template <int Groups, int Blocks, int Columns>

@@ -14,18 +14,21 @@ __device__ __forceinline__ void store_matrices(unsigned row_address, unsigned r0
       : "memory");
 }
 
-// Leaves the 16 rows of a warp in panels, as tensor maps take them; `rows` is where they begin in
-// the first panel.
+// Leaves columns 16 * piece … of the 16 rows of a warp in a panel, as tensor maps take it; `rows`
+// is where they begin.
+template <typename T>
+__device__ __forceinline__ void leave_columns(unsigned rows, const float* x, int piece, int lane) {
+  store_matrices(rows + swizzled_offset<128>(lane % 16, piece * 2 + lane / 16),
+                 pack2<T>(x[0], x[1]), pack2<T>(x[2], x[3]), pack2<T>(x[4], x[5]),
+                 pack2<T>(x[6], x[7]));
+}
+
+// The same of all columns, in panels; `rows` is where they begin in the first one.
 template <typename T, int PanelBytes, int Count>
 __device__ __forceinline__ void leave_rows(unsigned rows, const float (&x)[Count], int lane) {
-  const int row = lane % 16, chunk = lane / 16;
 #pragma unroll
-  for (int j = 0; j < Count / 8; ++j) {
-    const float* e = x + 8 * j;
-    store_matrices(rows + j / 4 * PanelBytes + swizzled_offset<128>(row, j % 4 * 2 + chunk),
-                   pack2<T>(e[0], e[1]), pack2<T>(e[2], e[3]), pack2<T>(e[4], e[5]),
-                   pack2<T>(e[6], e[7]));
-  }
+  for (int j = 0; j < Count / 8; ++j)
+    leave_columns<T>(rows + j / 4 * PanelBytes, x + 8 * j, j % 4, lane);
 }
 
 }  // namespace stof
