@@ -324,12 +324,6 @@ bool packs_nothing(const AttentionMask& mask) {
                              cost::tile_work(mask.arrays->tiles(mask::kTile)));
 }
 
-// Whether a kernel for bands has the parameters of one of those whose settings are known here.
-bool has_rule_for_bands(const contract::TemplateContract& contract) {
-  return has_names(contract, window_setting(0, 0)) ||
-         has_names(contract, band_setting(0, 0, 1, 1, 0));
-}
-
 // Whether it is a setting of the kernel that is allowed.
 bool is_setting(const Use& use, const KernelConfig& config) {
   contract::ContractScope scope = use.scope;
@@ -407,17 +401,25 @@ std::optional<KernelConfig> resident_config(const Use& use) {
   return std::nullopt;
 }
 
-// Whether a kernel for windows with global tokens has the parameters of one of those whose settings
-// are known here.
-bool has_rule_for_global_tokens(const contract::TemplateContract& contract) {
-  return has_names(contract, global_local_setting(0, 0, 0, 0)) ||
-         has_names(contract, resident_setting(0, 0, 0, 0));
-}
-
 // Of such a kernel.
 std::optional<KernelConfig> setting_for_global_tokens(const Use& use) {
   return has_names(use.kernel->contract, resident_setting(0, 0, 0, 0)) ? resident_config(use)
                                                                        : global_local_config(use);
+}
+
+// Whether it is a kernel for certain masks that has the parameters of one whose setting is known
+// here; a user's may have others.
+bool has_rule(const contract::TemplateContract& contract) {
+  return (takes_bands(contract) && (has_names(contract, window_setting(0, 0)) ||
+                                    has_names(contract, band_setting(0, 0, 1, 1, 0)))) ||
+         (takes_global_tokens(contract) && (has_names(contract, global_local_setting(0, 0, 0, 0)) ||
+                                            has_names(contract, resident_setting(0, 0, 0, 0))));
+}
+
+// Of a kernel that has a rule, its setting; nothing where it is not to be taken.
+std::optional<KernelConfig> setting_by_rule(const Use& use, const AttentionMask& mask) {
+  return takes_bands(use.kernel->contract) ? setting_for_bands(use, mask)
+                                           : setting_for_global_tokens(use);
 }
 
 // Of the kernels that visit tiles, those for bands are taken where one has a setting, and only
@@ -426,11 +428,8 @@ bool is_out_of_place(const Use& use, const std::vector<Use>& uses, const Attenti
   if (reads_key_rows(use)) {
     return false;
   }
-  if (takes_bands(use.kernel->contract)) {
-    return has_rule_for_bands(use.kernel->contract) && !setting_for_bands(use, mask);
-  }
-  if (takes_global_tokens(use.kernel->contract)) {
-    return has_rule_for_global_tokens(use.kernel->contract) && !setting_for_global_tokens(use);
+  if (takes_bands(use.kernel->contract) || takes_global_tokens(use.kernel->contract)) {
+    return has_rule(use.kernel->contract) && !setting_by_rule(use, mask);
   }
   const bool is_for_bands = std::any_of(uses.begin(), uses.end(), [&](const Use& other) {
     return takes_bands(other.kernel->contract) && setting_for_bands(other, mask);
@@ -601,12 +600,8 @@ std::vector<Option> Chooser::options(const Use& use, const cost::Epilogue& epilo
   if (mask != nullptr && !mask->modifier.arguments().empty()) {
     std::erase_if(settings, leaves_no_registers);
   }
-  if (mask != nullptr && takes_bands(contract) && has_rule_for_bands(contract)) {
-    const std::optional<KernelConfig> config = setting_for_bands(use, *mask);
-    settings = config ? std::vector{*config} : std::vector<KernelConfig>();
-  }
-  if (takes_global_tokens(contract)) {
-    const std::optional<KernelConfig> config = setting_for_global_tokens(use);
+  if (mask != nullptr && has_rule(contract)) {
+    const std::optional<KernelConfig> config = setting_by_rule(use, *mask);
     settings = config ? std::vector{*config} : std::vector<KernelConfig>();
   }
   std::vector<Option> options;
