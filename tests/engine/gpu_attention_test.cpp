@@ -14,11 +14,13 @@
 #include <fmt/format.h>
 
 #include "base/parallel.hpp"
+#include "global_tokens.hpp"
 #include "gpu_testing.hpp"
 #include "mask/evaluate.hpp"
 #include "stof/stof.hpp"
 
 using namespace stof;  // NOLINT(google-build-using-namespace)
+using stof::test::global_tokens_in_two_places;
 using stof::testing::filled_with_nan;
 
 namespace {
@@ -276,14 +278,6 @@ std::string faults_of(std::vector<AttentionCase> cases) {
     }
   });
   return count == 0 ? "" : fmt::format("{}{} of {} cases fail", faults, count, cases.size());
-}
-
-// A window, and as many global tokens in front and from another one on.
-Mask global_tokens_in_two_places(std::int64_t width, std::int64_t middle) {
-  const Expr q = query_position();
-  const Expr k = key_position();
-  return sliding_window(width, width) || Mask(q < width || (q >= middle && q < middle + width) ||
-                                              k < width || (k >= middle && k < middle + width));
 }
 
 // Mask families for n queries and keys, as `families` lists them.

@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include "global_tokens.hpp"
 #include "mask/bits.hpp"
 #include "random_mask.hpp"
 
@@ -14,6 +15,7 @@ using mask::BitTensor;
 using mask::Extent;
 using mask::GlobalLocal;
 using mask::GlobalLocalBits;
+using test::global_tokens_in_two_places;
 
 namespace {
 
@@ -160,19 +162,12 @@ void check(const Mask& mask, std::int64_t q_len, std::int64_t kv_len) {
   Checker(bits, *found, mask::global_local_bits(layout, *found)).check();
 }
 
-Mask tokens_in_the_middle(std::int64_t width, std::int64_t middle) {
-  const Expr q = query_position();
-  const Expr k = key_position();
-  return sliding_window(width, width) || Mask(q < width || (q >= middle && q < middle + width) ||
-                                              k < width || (k >= middle && k < middle + width));
-}
-
 }  // namespace
 
 TEST_CASE("windows with global tokens are put together again, each key once") {
-  check(tokens_in_the_middle(22, 256), 512, 512);
-  check(tokens_in_the_middle(45, 1024), 2048, 2048);
-  check(tokens_in_the_middle(45, 1024), 2048, 2000);
+  check(global_tokens_in_two_places(22, 256), 512, 512);
+  check(global_tokens_in_two_places(45, 1024), 2048, 2048);
+  check(global_tokens_in_two_places(45, 1024), 2048, 2000);
   check(longformer(20, 30), 700, 700);
   check(sliding_window(20, 20) || Mask(key_position() < 17 || key_position() == 800), 333, 901);
   check(longformer(64, 64), 901, 450);
@@ -185,7 +180,7 @@ TEST_CASE("windows with global tokens are put together again, each key once") {
 }
 
 TEST_CASE("what is local and what is global") {
-  const GlobalLocal found = split(tokens_in_the_middle(32, 512), 1024, 1024).value();
+  const GlobalLocal found = split(global_tokens_in_two_places(32, 512), 1024, 1024).value();
   CHECK(found.first_key == -32);
   CHECK(found.local_keys == 128);
   CHECK(found.global_keys == 64);
