@@ -52,6 +52,15 @@ __device__ __forceinline__ AttentionSlot attention_slot(const AttentionGrid& gri
   return {place.quotient * per_block, first + place.rest};
 }
 
+// Of an entry that is worked on in several parts, one of them; behind them come sums of all parts,
+// each for a quarter of the rows.
+struct EntryPart {
+  int number, parts;
+
+  __device__ __forceinline__ bool is_sum() const { return number >= parts; }
+  __device__ __forceinline__ int quarter() const { return number - parts; }
+};
+
 // A query tile, or row, of one head.
 struct AttentionTile {
   int batch, head;

@@ -112,15 +112,16 @@ struct Producer {
     }
   }
 
-  // Of `parts` parts, which are as long as each other but for a step.
-  __device__ __forceinline__ TileList part_of(const TileList& list, int part, int parts) const {
-    if (parts == 1)
+  // Parts are as long as each other but for a step; sums have no keys.
+  __device__ __forceinline__ TileList part_of(const TileList& list, const EntryPart& part) const {
+    if (part.parts == 1)
       return list;
-    const int steps = (list.tiles + Shape::kTiles - 1) / Shape::kTiles;
-    const int first = steps * part / parts * Shape::kTiles;
-    const int end = steps * (part + 1) / parts * Shape::kTiles;
+    const int tiles = part.is_sum() ? 0 : list.tiles;
+    const int steps = (tiles + Shape::kTiles - 1) / Shape::kTiles;
+    const int first = steps * part.number / part.parts * Shape::kTiles;
+    const int end = steps * (part.number + 1) / part.parts * Shape::kTiles;
     return {list.tile_col + first * Source::kNumbers, list.tile_bitmap + first * Shape::kGroups,
-            min(end, list.tiles) - first, list.is_cut};
+            min(end, tiles) - first, list.is_cut};
   }
 
   // Brings the tiles of the list in the order in which the consumers take them.

@@ -59,34 +59,9 @@ struct BlockSums {
   template <typename Rows>
   __device__ __forceinline__ void take(Rows& rows, float (&outputs)[1][8], int of_warp, int piece,
                                        int lane) const {
-    float4 heads[Blocks];
-    rows.clear();
-#pragma unroll
-    for (int block = 0; block < Blocks; ++block)
-      heads[block] = load_from(block, &quads[of_warp][0][lane]);
-#pragma unroll
-    for (int block = 0; block < Blocks; ++block) {
-      rows.reference[0][0] = fmaxf(rows.reference[0][0], heads[block].x);
-      rows.reference[0][1] = fmaxf(rows.reference[0][1], heads[block].z);
-    }
-#pragma unroll
-    for (float& output : outputs[0])
-      output = 0;
-#pragma unroll
-    for (int block = 0; block < Blocks; ++block) {
-      const float factor[2] = {rescale_factor(heads[block].x, rows.reference[0][0]),
-                               rescale_factor(heads[block].z, rows.reference[0][1])};
-      rows.sum[0][0] += factor[0] * heads[block].y;
-      rows.sum[0][1] += factor[1] * heads[block].w;
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const float4 x = load_from(block, &quads[of_warp][1 + 2 * piece + i][lane]);
-        outputs[0][4 * i] += factor[0] * x.x;
-        outputs[0][4 * i + 1] += factor[0] * x.y;
-        outputs[0][4 * i + 2] += factor[1] * x.z;
-        outputs[0][4 * i + 3] += factor[1] * x.w;
-      }
-    }
+    take_quads<Blocks>(rows, outputs, Blocks, 2 * piece, [&](int block, int i) {
+      return load_from(block, &quads[of_warp][i][lane]);
+    });
   }
 };
 

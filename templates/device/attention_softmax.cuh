@@ -304,4 +304,57 @@ __device__ __forceinline__ void leave_quads(float4* quads, const SoftmaxRows<1, 
   }
 }
 
+// The sums of parts so left, AtOnce of them asked for at a time and in their order, so with the
+// same bits every time: of outputs from quad `first` on. `quad(part, i)` is quad i of this lane.
+template <int AtOnce, bool FromSigns, int Outputs, typename Quad>
+__device__ __forceinline__ void take_quads(SoftmaxRows<1, FromSigns>& rows,
+                                           float (&outputs)[1][Outputs], int parts, int first,
+                                           const Quad& quad) {
+  constexpr int kQuads = Outputs / 4;
+  rows.clear();
+#pragma unroll
+  for (float& output : outputs[0])
+    output = 0;
+#pragma unroll 1
+  for (int part = 0; part < parts; part += AtOnce) {
+    float4 heads[AtOnce], x[AtOnce][kQuads];
+#pragma unroll
+    for (int i = 0; i < AtOnce; ++i) {
+      // The last one is there in place of those that are not.
+      heads[i] = quad(min(part + i, parts - 1), 0);
+#pragma unroll
+      for (int j = 0; j < kQuads; ++j)
+        x[i][j] = quad(min(part + i, parts - 1), 1 + first + j);
+    }
+    float best[1][2] = {{rows.reference[0][0], rows.reference[0][1]}}, factor[1][2];
+#pragma unroll
+    for (int i = 0; i < AtOnce; ++i) {
+      best[0][0] = fmaxf(best[0][0], heads[i].x);
+      best[0][1] = fmaxf(best[0][1], heads[i].z);
+    }
+    rows.follow(best, factor);
+    rows.scale_rows(outputs, factor);
+#pragma unroll
+    for (int i = 0; i < AtOnce; ++i) {
+      // No branch, into which the compiler would move the loads; and 0 times infinity is none.
+      const bool is_there = part + i < parts;
+      const auto add = [&](float& to, float factor, float of_part) {
+        to += factor * (is_there ? of_part : 0.0f);
+      };
+      const float of_first = rescale_factor(heads[i].x, best[0][0]);
+      const float of_second = rescale_factor(heads[i].z, best[0][1]);
+      add(rows.sum[0][0], of_first, heads[i].y);
+      add(rows.sum[0][1], of_second, heads[i].w);
+#pragma unroll
+      for (int j = 0; j < kQuads; ++j) {
+        float* const to = outputs[0] + 4 * j;
+        add(to[0], of_first, x[i][j].x);
+        add(to[1], of_first, x[i][j].y);
+        add(to[2], of_second, x[i][j].z);
+        add(to[3], of_second, x[i][j].w);
+      }
+    }
+  }
+}
+
 }  // namespace stof

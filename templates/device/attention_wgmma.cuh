@@ -2,6 +2,7 @@
 // in which element e of the n-th 8-column block of a thread is [4 n + e].
 #pragma once
 
+#include "device/attention_grid.cuh"
 #include "device/mbarrier.cuh"
 #include "device/mma.cuh"
 #include "device/numeric.cuh"
@@ -46,9 +47,10 @@ struct StepNotes {
 struct QueryTile {
   int steps;  // kNoTile: the one before was the last
   int batch, head, plane, first_query;
-  int key_end;                 // keys from here on do not exist
-  int last_tile, last_key;     // the last key tile: its place in the last step, its first key
-  int long_tile, part, parts;  // of a tile in parts: which one it is of them, and which part
+  int key_end;              // keys from here on do not exist
+  int last_tile, last_key;  // the last key tile: its place in the last step, its first key
+  EntryPart part;
+  int long_tile;  // which one it is of those in parts
 };
 constexpr int kNoTile = -1;
 
@@ -150,6 +152,17 @@ __device__ __forceinline__ void clear_rows(unsigned tile, int valid, int thread)
   }
 }
 
+// Begins to write 16 rows that lie in panels, the first of which has them at `rows`. By one thread.
+template <typename Shape>
+__device__ __forceinline__ void store_panels(const TensorMap& o, unsigned rows, TileOrigin origin) {
+#pragma unroll
+  for (int panel = 0; panel < Shape::kValuePanels; ++panel) {
+    origin.column = panel * 64;
+    store_tile(o, rows + panel * Shape::kQueryPanelBytes, origin);
+  }
+  commit_stores();
+}
+
 // Begins to write the 16 rows of a warp, whose first element is `origin`, by way of its rows of
 // `queries`, which no one reads any more, nor writes before they are read.
 template <typename Shape, typename T>
@@ -160,14 +173,8 @@ __device__ __forceinline__ void store_rows(const TensorMap& o, unsigned queries,
   leave_rows<T, Shape::kQueryPanelBytes>(rows, x, threadIdx.x % 32);
   fence_for_wgmma();
   __syncwarp();
-  if (threadIdx.x % 32 == 0) {
-#pragma unroll
-    for (int panel = 0; panel < Shape::kValuePanels; ++panel) {
-      origin.column = panel * 64;
-      store_tile(o, rows + panel * Shape::kQueryPanelBytes, origin);
-    }
-    commit_stores();
-  }
+  if (threadIdx.x % 32 == 0)
+    store_panels<Shape>(o, rows, origin);
 }
 
 // Rings and their barriers; `here` when a slot is full, `free` when it may be filled again. The
