@@ -412,7 +412,7 @@ bool takes_long_tiles(const contract::TemplateContract& contract) {
 }
 
 LongTiles long_tiles(const Problem& problem, const KernelConfig& config, const TileWork& tiles) {
-  // Sums of wider rows leave no registers for those of another part.
+  // Wider rows have not been measured in parts.
   constexpr std::int64_t kWidest = 128;
   const contract::ContractScope& scope = *problem.scope;
   if (!takes_long_tiles(*problem.contract) || scope.dims.at("value_dim") > kWidest) {

@@ -70,27 +70,36 @@ LongTiles long_tiles(const TileWork& work, std::int64_t replicas, std::int64_t w
   constexpr std::int64_t kLeastEntries = 4;  // of a part of the longest; it has sums to write
   constexpr std::int64_t kLeastOfShort = 3;  // of a part of any other
   constexpr std::int64_t kMostParts = 16;
+  constexpr std::int64_t kLeastOthers = 16;  // to one of a few long tiles
   std::int64_t count = 0;
   std::int64_t entries = 0;
   for (const TileGroup& group : work.groups) {
     count += group.count;
     entries += group.entries * group.count;
   }
-  // Three quarters of what there is for each worker: parts come first, and others make up for them.
-  // Wholes take 1 to 6 % longer in longformer, bigbird and bigbird_block of 12 heads and 4096 keys,
-  // halves up to 13 %.
-  const std::int64_t share = mask::ceil_div(3 * entries * replicas, 4 * workers);
-  const std::int64_t target = std::max({kLeastEntries, median_entries(work, count), share});
-  if (count == 0 || work.groups.front().entries <= target) {
+  const std::int64_t share = mask::ceil_div(entries * replicas, workers);
+  const std::int64_t least = std::max(kLeastEntries, median_entries(work, count));
+  // Parts are three quarters of what there is for each worker: they come first, and others make up
+  // for them. Wholes take 1 to 6 % longer in longformer, bigbird and bigbird_block of 12 heads and
+  // 4096 keys, halves up to 13 %.
+  const std::int64_t of_part = std::max(least, share * 3 / 4);
+  const auto longer_than = [&](std::int64_t length) {
+    std::int64_t tiles = 0;
+    for (const TileGroup& group : work.groups) {
+      tiles += group.entries > length ? group.count : 0;
+    }
+    return tiles;
+  };
+  // Many that are little longer, as causal masks have them, balance each other.
+  const bool are_few = longer_than(of_part) * kLeastOthers <= count;
+  const std::int64_t longest = are_few ? of_part : std::max(least, share);
+  if (longer_than(longest) == 0) {
     return {};
   }
-  LongTiles tiles;
-  tiles.parts = std::min(kMostParts, mask::ceil_div(work.groups.front().entries, target));
-  for (const TileGroup& group : work.groups) {
-    const bool is_long = group.entries > target && group.entries >= tiles.parts * kLeastOfShort;
-    tiles.count += is_long ? group.count : 0;
-  }
-  return tiles;
+  const std::int64_t parts =
+      std::min(kMostParts, mask::ceil_div(work.groups.front().entries, of_part));
+  const std::int64_t split = longer_than(std::max(longest, parts * kLeastOfShort - 1));
+  return split == 0 ? LongTiles{} : LongTiles{.count = split, .parts = parts};
 }
 
 TileWork in_parts(const TileWork& work, const LongTiles& long_tiles) {

@@ -39,6 +39,11 @@ TEST_CASE("tiles that others would wait for are worked on in parts") {
   const cost::TileWork global{.tile_q = 64, .groups = {{64, 10, 2}, {5, 4, 62}}};
   // 438 entries for each replica: three quarters of what each of 400 workers has are 10.
   CHECK(cost::long_tiles(global, 12, 400) == LongTiles{2, 7});
+  // A few are long where they are three quarters of it, many where they are more than all of it.
+  CHECK(cost::long_tiles({.tile_q = 64, .groups = {{32, 10, 2}, {5, 4, 30}}}, 40, 264) ==
+        LongTiles{2, 2});
+  CHECK(cost::long_tiles({.tile_q = 64, .groups = {{32, 10, 3}, {5, 4, 29}}}, 37, 264) ==
+        LongTiles{});
   // More work than that for each: the long ones are done before the rest.
   CHECK(cost::long_tiles(global, 1000, 400) == LongTiles{});
   // Parts are not made shorter than most tiles are, nor than pays.
@@ -47,6 +52,8 @@ TEST_CASE("tiles that others would wait for are worked on in parts") {
         LongTiles{1, 16});
   CHECK(cost::long_tiles({.tile_q = 64, .groups = {{4, 0, 9}}}, 1, 10000) == LongTiles{});
   CHECK(cost::long_tiles({.tile_q = 64, .groups = {}}, 1, 100) == LongTiles{});
+  // Two parts of the longest would be shorter than a part may be.
+  CHECK(cost::long_tiles({.tile_q = 64, .groups = {{5, 0, 2}, {1, 0, 60}}}, 1, 100) == LongTiles{});
   const cost::TileWork causal_64 = work(causal(), 1024, 64);
   CHECK(cost::long_tiles(causal_64, 12, 396) == LongTiles{7, 2});
 
