@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <limits>
 #include <mutex>
 #include <random>
@@ -13,11 +15,13 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "base/files.hpp"
 #include "base/parallel.hpp"
 #include "global_tokens.hpp"
 #include "gpu_testing.hpp"
 #include "mask/evaluate.hpp"
 #include "stof/stof.hpp"
+#include "temporary_folder.hpp"
 
 using namespace stof;  // NOLINT(google-build-using-namespace)
 using stof::test::global_tokens_in_two_places;
@@ -256,12 +260,16 @@ std::string fault_of(const Engine& engine, const AttentionCase& of, unsigned see
 }
 
 // All cases, several at a time, every third one without sums, which some kernels make in another
-// way then; the faults, each on a line.
-std::string faults_of(std::vector<AttentionCase> cases) {
+// way then; the faults, each on a line. Files of the folder stand in for those of the templates.
+std::string faults_of(std::vector<AttentionCase> cases,
+                      const std::vector<std::filesystem::path>& template_dirs = {}) {
   for (std::size_t i = 1; i < cases.size(); i += 3) {
     cases[i].has_lse = false;
   }
-  const Engine engine({.backend = Backend::Gpu, .cache_dir = ""});
+  const Engine engine({.backend = Backend::Gpu,
+                       .template_dirs = template_dirs,
+                       .trust = Trust::Compiled,
+                       .cache_dir = ""});
   std::mutex mutex;
   std::string faults;
   int count = 0;
@@ -386,7 +394,6 @@ TEST_CASE("a few rows that see all keys, which are worked on in parts") {
     for (const DType dtype : {DType::Float16, DType::BFloat16}) {
       const auto add = [&](const char* name, const Mask& mask, std::int64_t n) {
         cases.push_back({name, mask, dtype, 1, 12, 4, n, n, head_dim, head_dim});
-        cases.back().has_lse = dtype == DType::Float16;
       };
       add("longformer", longformer(30, 40), 1000);
       add("bigbird", bigbird(64, 3, 2, 3, 3), 2048);
@@ -404,6 +411,32 @@ TEST_CASE("a few rows that see all keys, which are worked on in parts") {
   const Mask two_rows = sliding_window(9, 9) || global_tokens(1900, 2);
   cases.push_back({"many heads", two_rows, DType::Float16, 1, 40, 40, 2048, 2048, 128, 128});
   CHECK(faults_of(cases) == "");
+}
+
+TEST_CASE("parts that no one waits for, put together by whoever leaves the last one") {
+  const std::filesystem::path header = "device/attention_parts.cuh";
+  std::string text =
+      base::read_file(std::filesystem::path(STOF_SOURCE_DIR) / "templates" / header, 1 << 20);
+  const std::string patience = "kPatience = 256;";
+  REQUIRE(text.find(patience) != std::string::npos);
+  text.replace(text.find(patience), patience.size(), "kPatience = 0;");
+  const test::TemporaryFolder folder;
+  std::filesystem::create_directories((folder / header).parent_path());
+  std::ofstream(folder / header, std::ios::binary) << text;
+
+  std::vector<AttentionCase> cases;
+  for (const std::int64_t head_dim : {32, 64, 72, 128}) {
+    const auto add = [&](const char* name, const Mask& mask, std::int64_t n) {
+      cases.push_back({name, mask, DType::Float16, 1, 12, 4, n, n, head_dim, head_dim});
+    };
+    add("longformer", longformer(30, 40), 1000);
+    add("bigbird", bigbird(64, 3, 2, 3, 3), 2048);
+    add("per_head", longformer(20, 8) && key_position() % 12 != head_index(), 1100);
+    add("lengths", longformer(20, 70), 1200);
+    cases.back().batch = 3;
+    cases.back().kv_lengths = {1200, 0, 129};
+  }
+  CHECK(faults_of(cases, {folder.path()}) == "");
 }
 
 TEST_CASE("bands of few query tiles, each of which several warp groups share") {
