@@ -338,8 +338,8 @@ __device__ __forceinline__ void take_quads(SoftmaxRows<1, FromSigns>& rows,
     for (int i = 0; i < AtOnce; ++i) {
       // No branch, into which the compiler would move the loads; and 0 times infinity is none.
       const bool is_there = part + i < parts;
-      const auto add = [&](float& to, float factor, float of_part) {
-        to += factor * (is_there ? of_part : 0.0f);
+      const auto add = [&](float& to, float times, float of_part) {
+        to += times * (is_there ? of_part : 0.0f);
       };
       const float of_first = rescale_factor(heads[i].x, best[0][0]);
       const float of_second = rescale_factor(heads[i].z, best[0][1]);
