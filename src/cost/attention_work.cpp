@@ -96,8 +96,12 @@ LongTiles long_tiles(const TileWork& work, std::int64_t replicas, std::int64_t w
   if (longer_than(longest) == 0) {
     return {};
   }
+  // Two turns take the sums of eight, so that there are more only where parts are long even so.
+  constexpr std::int64_t kInTwoTurns = 8;
+  const std::int64_t longest_row = work.groups.front().entries;
   const std::int64_t parts =
-      std::min(kMostParts, mask::ceil_div(work.groups.front().entries, of_part));
+      std::min({kMostParts, mask::ceil_div(longest_row, of_part),
+                std::max(kInTwoTurns, mask::ceil_div(longest_row, 2 * share))});
   const std::int64_t split = longer_than(std::max(longest, parts * kLeastOfShort - 1));
   return split == 0 ? LongTiles{} : LongTiles{.count = split, .parts = parts};
 }

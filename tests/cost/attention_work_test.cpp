@@ -39,6 +39,10 @@ TEST_CASE("tiles that others would wait for are worked on in parts") {
   const cost::TileWork global{.tile_q = 64, .groups = {{64, 10, 2}, {5, 4, 62}}};
   // 438 entries for each replica: three quarters of what each of 400 workers has are 10.
   CHECK(cost::long_tiles(global, 12, 400) == LongTiles{2, 7});
+  // More than eight only where parts are long even so.
+  CHECK(cost::long_tiles(global, 12, 660) == LongTiles{2, 8});
+  CHECK(cost::long_tiles({.tile_q = 64, .groups = {{256, 10, 2}, {5, 4, 62}}}, 12, 660) ==
+        LongTiles{2, 9});
   // A few are long where they are three quarters of it, many where they are more than all of it.
   CHECK(cost::long_tiles({.tile_q = 64, .groups = {{32, 10, 2}, {5, 4, 30}}}, 40, 264) ==
         LongTiles{2, 2});
