@@ -422,19 +422,30 @@ std::optional<KernelConfig> setting_by_rule(const Use& use, const AttentionMask&
                                            : setting_for_global_tokens(use);
 }
 
-// Of the kernels that visit tiles, those for bands are taken where one has a setting, and only
-// there.
+// Of the kernels that visit tiles, those for certain masks are taken where one has a setting, and
+// only there; of these, the one that walks along windows.
 bool is_out_of_place(const Use& use, const std::vector<Use>& uses, const AttentionMask& mask) {
+  const auto is_for_certain = [](const Use& one) {
+    return takes_bands(one.kernel->contract) || takes_global_tokens(one.kernel->contract);
+  };
+  const auto walks = [](const Use& one) {
+    return has_names(one.kernel->contract, window_setting(0, 0));
+  };
   if (reads_key_rows(use)) {
     return false;
   }
-  if (takes_bands(use.kernel->contract) || takes_global_tokens(use.kernel->contract)) {
-    return has_rule(use.kernel->contract) && !setting_by_rule(use, mask);
+  if (is_for_certain(use) && !has_rule(use.kernel->contract)) {
+    return false;
   }
-  const bool is_for_bands = std::any_of(uses.begin(), uses.end(), [&](const Use& other) {
-    return takes_bands(other.kernel->contract) && setting_for_bands(other, mask);
+  if (is_for_certain(use) && !setting_by_rule(use, mask)) {
+    return true;
+  }
+  const bool is_for_another = std::any_of(uses.begin(), uses.end(), [&](const Use& other) {
+    const bool comes_first =
+        is_for_certain(use) ? walks(other) && !walks(use) : is_for_certain(other);
+    return comes_first && setting_by_rule(other, mask);
   });
-  return is_for_bands ||
+  return is_for_another ||
          (packs(use.kernel->contract) && tiles_per_row(use, mask) > kMostPackedTiles);
 }
 

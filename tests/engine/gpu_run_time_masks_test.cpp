@@ -249,7 +249,7 @@ TEST_CASE("the bits of the fixed mask of the same content, by the same kernel") 
   const mask::Extent extent = {.batch = 2, .heads = 4, .q_len = 300, .kv_len = 300};
   // Fixed masks whose kernels read lists and bits as well: runs of keys have kernels that do not.
   const Mask families[] = {random_tokens(0.004, 2), random_tokens(0.3, 5), bigbird(16, 1, 1, 2, 11),
-                           strided(7), dilated(20, 20, 3)};
+                           strided(7), dilated(70, 70, 3)};
   for (const Mask& mask : families) {
     INFO(mask.text());
     HostTensors tensors = operands(extent);

@@ -139,6 +139,7 @@ TEST_CASE("windows of many query tiles go to the kernel that walks along them") 
       CHECK(kernel_of(attention(mask, 192, length, 64)) == window);
     }
     CHECK(kernel_of(attention(mask, 192, 512, 64)) == band);
+    CHECK(kernel_of(attention(mask, 600, 512, 64)) == window);
     CHECK(kernel_of(attention(mask, 192, 4096, 128)) != window);
   }
   CHECK(kernel_of(attention("causal", 192, 4096, 64)) == band);
@@ -190,6 +191,10 @@ TEST_CASE("clusters lie in a GPC, and not all SMs may have a block") {
   CHECK(kernel_of(attention("longformer", 10, 1024, 64)) == resident);
   CHECK(kernel_of(attention("longformer", 12, 1024, 64)) == resident);  // in blocks of three tiles
   CHECK(kernel_of(attention("longformer", 13, 1024, 64)) != resident);
+  // Lists are slower there, whatever the model says of so little work.
+  CHECK(kernel_of(attention("longformer", 5, 1024, 64)) == resident);
+  CHECK(kernel_of(attention("longformer", 12, 512, 64)) == resident);
+  CHECK(kernel_of(attention("bigbird", 4, 1024, 64)) == resident);
 }
 
 // The kernels that are thought of for an attention, where one of the templates has other words.
