@@ -297,7 +297,7 @@ std::optional<KernelConfig> band_config(const Use& use, const AttentionMask& mas
   const std::int64_t span =
       std::min(keys, mask::kTile - 1 + use.scope.mask_band_end - use.scope.mask_band_first);
   if (span <= kMostAtOnce) {
-    const std::int64_t tile_k = std::max(mask::kTile, mask::ceil_div(span, 32) * 32);
+    const std::int64_t tile_k = std::max(mask::kTile, mask::ceil_div(span, 16) * 16);
     return band_setting(64, tile_k, tile_k, 1, is_wide ? 2 : tile_k > 128 ? 3 : 4);
   }
   const std::int64_t sm_count = use.scope.device.at("device.sm_count");

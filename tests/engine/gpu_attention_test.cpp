@@ -464,6 +464,26 @@ TEST_CASE("bands of few query tiles, each of which several warp groups share") {
   CHECK(faults_of(cases) == "");
 }
 
+TEST_CASE("windows whose keys of a query tile lie in shared memory at once") {
+  std::vector<AttentionCase> cases;
+  const auto add = [&](const Mask& mask, DType dtype, std::int64_t q_len, std::int64_t kv_len,
+                       std::int64_t head_dim, std::int64_t value_dim) {
+    cases.push_back({"window", mask, dtype, 1, 4, 2, q_len, kv_len, head_dim, value_dim});
+    cases.back().has_lse = q_len == kv_len;
+    cases.back().kernel_of_sm90 = "attention/band_sm90";
+  };
+  for (std::int64_t keys = 64; keys <= 192; keys += 16) {  // of 64 queries
+    const std::int64_t others = keys - 64;                 // that a query sees
+    for (const DType dtype : {DType::Float16, DType::BFloat16}) {
+      add(sliding_window(others / 2, others - others / 2), dtype, 500, 500, 64, 64);
+      add(causal() && sliding_window(others, 0), dtype, 333, 500, 64, 64);
+      add(sliding_window(others / 3, others / 2), dtype, 500, 333, 32, 40);
+    }
+    add(sliding_window(others / 2, others / 2), DType::Float16, 500, 500, 128, 72);
+  }
+  CHECK(faults_of(cases) == "");
+}
+
 TEST_CASE("windows of as many query tiles as make a walk along them worth while") {
   const auto f16 = DType::Float16;
   const auto bf16 = DType::BFloat16;

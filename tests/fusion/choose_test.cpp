@@ -131,6 +131,15 @@ TEST_CASE("bands go to the kernel for them where rows are short") {
   CHECK(kernel_of(attention("sliding", 12, 4096, 64), "a100") == "attention_block_wise_sm80");
 }
 
+TEST_CASE("all keys of a tile that fit registers are as few groups of 16 as hold them") {
+  const auto keys = [](std::int64_t length) {
+    return lowered(attention("sliding", 192, length, 64)).options.at(0).at(0).config.at("tile_k");
+  };
+  CHECK(keys(128) == 96);    // 11 to each side of 64 queries
+  CHECK(keys(512) == 112);   // 22
+  CHECK(keys(1024) == 128);  // 32
+}
+
 TEST_CASE("windows of many query tiles go to the kernel that walks along them") {
   const std::string window = "attention_window_sm90";
   const std::string band = "attention_band_sm90";
