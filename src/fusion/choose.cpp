@@ -285,6 +285,22 @@ std::optional<KernelConfig> window_config(const Use& use) {
                         use.ports.contains("lse") ? 2 : 3);
 }
 
+// Of a kernel that walks lists of tiles, by times on an H200, where these are the faster way along
+// a band: in windows of wide heads that are long, in grids that are large.
+std::optional<KernelConfig> window_list_config(const Use& use, const AttentionMask& mask) {
+  constexpr std::int64_t kTilesPerSm = 32;
+  const std::optional<mask::Band> band = mask.arrays ? mask.arrays->band() : std::nullopt;
+  const bool is_window =
+      band && band->first > 1 - use.dim("q_len") && band->end < use.dim("kv_len");
+  const bool is_wide = std::max(use.dim("head_dim"), use.dim("value_dim")) > mask::kTile;
+  if (!is_window || !is_wide || tiles_per_row(use, mask) < kLongRow ||
+      query_tiles(use) < kTilesPerSm * use.scope.device.at("device.sm_count")) {
+    return std::nullopt;
+  }
+  return KernelConfig{{"tile_q", 128},      {"tile_k", 128}, {"slots", 4},
+                      {"blocks_per_sm", 1}, {"overlap", 1},  {"query_slots", 2}};
+}
+
 // Of the kernel for bands, by times on an H200; nothing where a warp that is ahead with lists of
 // tiles is worth its while. All keys of 64 queries at once is best where they fit registers: there
 // is one chain of waits then, and one maximum.
@@ -299,6 +315,9 @@ std::optional<KernelConfig> band_config(const Use& use, const AttentionMask& mas
   if (span <= kMostAtOnce) {
     const std::int64_t tile_k = std::max(mask::kTile, mask::ceil_div(span, 16) * 16);
     return band_setting(64, tile_k, tile_k, 1, is_wide ? 2 : tile_k > 128 ? 3 : 4);
+  }
+  if (window_list_config(use, mask)) {
+    return std::nullopt;
   }
   const std::int64_t sm_count = use.scope.device.at("device.sm_count");
   const double per_row = tiles_per_row(use, mask);
@@ -446,7 +465,8 @@ bool is_out_of_place(const Use& use, const std::vector<Use>& uses, const Attenti
     return comes_first && setting_by_rule(other, mask);
   });
   return is_for_another ||
-         (packs(use.kernel->contract) && tiles_per_row(use, mask) > kMostPackedTiles);
+         (packs(use.kernel->contract) &&
+          (tiles_per_row(use, mask) > kMostPackedTiles || window_list_config(use, mask)));
 }
 
 // What the expressions of a modifier read takes registers, which blocks that have all of an SM set
@@ -614,6 +634,11 @@ std::vector<Option> Chooser::options(const Use& use, const cost::Epilogue& epilo
   if (mask != nullptr && has_rule(contract)) {
     const std::optional<KernelConfig> config = setting_by_rule(use, *mask);
     settings = config ? std::vector{*config} : std::vector<KernelConfig>();
+  } else if (mask != nullptr) {
+    const std::optional<KernelConfig> config = window_list_config(use, *mask);
+    if (config && is_setting(use, *config)) {
+      settings = {*config};
+    }
   }
   std::vector<Option> options;
   for (KernelConfig& config : settings) {

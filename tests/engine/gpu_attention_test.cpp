@@ -484,6 +484,20 @@ TEST_CASE("windows whose keys of a query tile lie in shared memory at once") {
   CHECK(faults_of(cases) == "");
 }
 
+TEST_CASE("windows of wide heads that are long, in large grids, walked along by lists") {
+  const auto window = [](const char* name, const Mask& mask, std::int64_t kv_heads,
+                         std::int64_t head_dim) {
+    AttentionCase one = {name, mask, DType::Float16, 16, 12, kv_heads, 1500, 1500, head_dim, 128};
+    one.kernel_of_sm90 = "attention/block_wise_sm90";
+    return one;
+  };
+  const std::vector<AttentionCase> cases = {
+      window("both_sides", sliding_window(500, 500), 12, 128),
+      window("groups", sliding_window(400, 650), 3, 96),
+  };
+  CHECK(faults_of(cases) == "");
+}
+
 TEST_CASE("windows of as many query tiles as make a walk along them worth while") {
   const auto f16 = DType::Float16;
   const auto bf16 = DType::BFloat16;

@@ -131,6 +131,35 @@ TEST_CASE("bands go to the kernel for them where rows are short") {
   CHECK(kernel_of(attention("sliding", 12, 4096, 64), "a100") == "attention_block_wise_sm80");
 }
 
+TEST_CASE("windows of wide heads that are long, in large grids, go to the kernel with lists") {
+  const auto choice = [](std::int64_t heads, std::int64_t length, std::int64_t head_dim) {
+    return lowered(attention("window", heads, length, head_dim)).options.at(0).at(0);
+  };
+  const fusion::Option large = choice(32, 16384, 128);
+  CHECK(large.kernel == "attention_block_wise_sm90");
+  CHECK(large.config.at("tile_q") == 128);
+  CHECK(large.config.at("tile_k") == 128);
+  CHECK(large.config.at("overlap") == 1);
+  CHECK(choice(32, 4096, 128).kernel == "attention_band_sm90");
+  CHECK(choice(32, 16384, 64).kernel == "attention_band_sm90");
+}
+
+TEST_CASE("lists have as many blocks an SM, and as large tiles, as were the fastest on an H200") {
+  const auto config = [](const char* mask, std::int64_t heads, std::int64_t length,
+                         std::int64_t head_dim) {
+    return lowered(attention(mask, heads, length, head_dim)).options.at(0).at(0).config;
+  };
+  CHECK(config("longformer", 12, 4096, 64).at("blocks_per_sm") == 4);
+  CHECK(config("longformer", 12, 4096, 64).at("slots") == 3);
+  CHECK(config("longformer", 32, 8192, 128).at("blocks_per_sm") == 3);
+  CHECK(config("bigbird_block", 32, 8192, 128).at("blocks_per_sm") == 3);
+  CHECK(config("longformer", 32, 2048, 256).at("tile_q") == 64);
+  for (const auto& [mask, length] : {std::pair("full", 8192), std::pair("causal", 16384)}) {
+    CHECK(config(mask, 32, length, 128).at("tile_q") == 192);
+    CHECK(config(mask, 32, length, 128).at("tile_k") == 128);
+  }
+}
+
 TEST_CASE("all keys of a tile that fit registers are as few groups of 16 as hold them") {
   const auto keys = [](std::int64_t length) {
     return lowered(attention("sliding", 192, length, 64)).options.at(0).at(0).config.at("tile_k");
