@@ -293,7 +293,7 @@ std::optional<KernelConfig> window_list_config(const Use& use, const AttentionMa
   const bool is_window =
       band && band->first > 1 - use.dim("q_len") && band->end < use.dim("kv_len");
   const bool is_wide = std::max(use.dim("head_dim"), use.dim("value_dim")) > mask::kTile;
-  if (!is_window || !is_wide || tiles_per_row(use, mask) < kLongRow ||
+  if (!is_window || !is_wide || mask.modifier.has_score() || tiles_per_row(use, mask) < kLongRow ||
       query_tiles(use) < kTilesPerSm * use.scope.device.at("device.sm_count")) {
     return std::nullopt;
   }

@@ -142,6 +142,9 @@ TEST_CASE("windows of wide heads that are long, in large grids, go to the kernel
   CHECK(large.config.at("overlap") == 1);
   CHECK(choice(32, 4096, 128).kernel == "attention_band_sm90");
   CHECK(choice(32, 16384, 64).kernel == "attention_band_sm90");
+  // Scores that are modified take registers, which as large tiles do not leave.
+  const Graph modified = attention("window", 32, 16384, 128, 5.0 * tanh(score() / 5.0));
+  CHECK(lowered(modified).options.at(0).at(0).config.at("tile_q") == 64);
 }
 
 TEST_CASE("lists have as many blocks an SM, and as large tiles, as were the fastest on an H200") {
