@@ -208,6 +208,7 @@ double tiles_per_row(const Use& use, const AttentionMask& mask) {
 }
 
 constexpr double kLongRow = 12;  // active tiles of 64 query rows
+constexpr double kVeryLongRow = 96;
 
 KernelConfig band_setting(std::int64_t tile_q, std::int64_t tile_k, std::int64_t step,
                           std::int64_t stages, std::int64_t blocks_per_sm,
@@ -285,29 +286,12 @@ std::optional<KernelConfig> window_config(const Use& use) {
                         use.ports.contains("lse") ? 2 : 3);
 }
 
-// Of a kernel that walks lists of tiles, by times on an H200, where these are the faster way along
-// a band: in windows of wide heads that are long, in grids that are large.
-std::optional<KernelConfig> window_list_config(const Use& use, const AttentionMask& mask) {
-  constexpr std::int64_t kTilesPerSm = 32;
-  const std::optional<mask::Band> band = mask.arrays ? mask.arrays->band() : std::nullopt;
-  const bool is_window =
-      band && band->first > 1 - use.dim("q_len") && band->end < use.dim("kv_len");
-  const bool is_wide = std::max(use.dim("head_dim"), use.dim("value_dim")) > mask::kTile;
-  if (!is_window || !is_wide || mask.modifier.has_score() || tiles_per_row(use, mask) < kLongRow ||
-      query_tiles(use) < kTilesPerSm * use.scope.device.at("device.sm_count")) {
-    return std::nullopt;
-  }
-  return KernelConfig{{"tile_q", 128},      {"tile_k", 128}, {"slots", 4},
-                      {"blocks_per_sm", 1}, {"overlap", 1},  {"query_slots", 2}};
-}
-
 // Of the kernel for bands, by times on an H200; nothing where a warp that is ahead with lists of
 // tiles is worth its while. All keys of 64 queries at once is best where they fit registers: there
 // is one chain of waits then, and one maximum.
 std::optional<KernelConfig> band_config(const Use& use, const AttentionMask& mask) {
   constexpr std::int64_t kMostAtOnce = 192;  // keys
   constexpr std::int64_t kMostOfWide = 1024;
-  constexpr double kVeryLongRow = 96;
   const bool is_wide = std::max(use.dim("head_dim"), use.dim("value_dim")) > mask::kTile;
   const std::int64_t keys = use.dim("kv_len");
   const std::int64_t span =
@@ -315,9 +299,6 @@ std::optional<KernelConfig> band_config(const Use& use, const AttentionMask& mas
   if (span <= kMostAtOnce) {
     const std::int64_t tile_k = std::max(mask::kTile, mask::ceil_div(span, 16) * 16);
     return band_setting(64, tile_k, tile_k, 1, is_wide ? 2 : tile_k > 128 ? 3 : 4);
-  }
-  if (window_list_config(use, mask)) {
-    return std::nullopt;
   }
   const std::int64_t sm_count = use.scope.device.at("device.sm_count");
   const double per_row = tiles_per_row(use, mask);
@@ -350,7 +331,26 @@ bool is_setting(const Use& use, const KernelConfig& config) {
          is_allowed(use.kernel->contract, scope, config);
 }
 
-// Of such a kernel, one that is allowed.
+// Of block_wise_sm90, by times on an H200, where it is the fastest along a band: in windows of wide
+// heads that are long, in large grids. Scores that are modified take registers, which it has not.
+std::optional<KernelConfig> list_setting_for_bands(const Use& use, const AttentionMask& mask) {
+  constexpr std::int64_t kTilesPerSm = 32;
+  const std::optional<mask::Band> band = mask.arrays ? mask.arrays->band() : std::nullopt;
+  const double per_row = tiles_per_row(use, mask);
+  const bool is_window =
+      band && band->first > 1 - use.dim("q_len") && band->end < use.dim("kv_len");
+  const bool is_wide = std::max(use.dim("head_dim"), use.dim("value_dim")) > mask::kTile;
+  if (!is_window || !is_wide || mask.modifier.has_score() || packs(use.kernel->contract) ||
+      per_row < kLongRow || per_row > kVeryLongRow ||
+      query_tiles(use) < kTilesPerSm * use.scope.device.at("device.sm_count")) {
+    return std::nullopt;
+  }
+  const KernelConfig config = {{"tile_q", 128},      {"tile_k", 128}, {"slots", 4},
+                               {"blocks_per_sm", 1}, {"overlap", 1},  {"query_slots", 2}};
+  return is_setting(use, config) ? std::optional(config) : std::nullopt;
+}
+
+// Of a kernel for bands, one that is allowed.
 std::optional<KernelConfig> setting_for_bands(const Use& use, const AttentionMask& mask) {
   for (const auto& config : {window_config(use), band_config(use, mask)}) {
     if (config && is_setting(use, *config)) {
@@ -450,8 +450,14 @@ bool is_out_of_place(const Use& use, const std::vector<Use>& uses, const Attenti
   const auto walks = [](const Use& one) {
     return has_names(one.kernel->contract, window_setting(0, 0));
   };
-  if (reads_key_rows(use)) {
+  const auto has_list_setting = [&](const Use& one) {
+    return list_setting_for_bands(one, mask).has_value();
+  };
+  if (reads_key_rows(use) || has_list_setting(use)) {
     return false;
+  }
+  if (std::any_of(uses.begin(), uses.end(), has_list_setting)) {
+    return true;
   }
   if (is_for_certain(use) && !has_rule(use.kernel->contract)) {
     return false;
@@ -465,8 +471,7 @@ bool is_out_of_place(const Use& use, const std::vector<Use>& uses, const Attenti
     return comes_first && setting_by_rule(other, mask);
   });
   return is_for_another ||
-         (packs(use.kernel->contract) &&
-          (tiles_per_row(use, mask) > kMostPackedTiles || window_list_config(use, mask)));
+         (packs(use.kernel->contract) && tiles_per_row(use, mask) > kMostPackedTiles);
 }
 
 // What the expressions of a modifier read takes registers, which blocks that have all of an SM set
@@ -635,9 +640,8 @@ std::vector<Option> Chooser::options(const Use& use, const cost::Epilogue& epilo
     const std::optional<KernelConfig> config = setting_by_rule(use, *mask);
     settings = config ? std::vector{*config} : std::vector<KernelConfig>();
   } else if (mask != nullptr) {
-    const std::optional<KernelConfig> config = window_list_config(use, *mask);
-    if (config && is_setting(use, *config)) {
-      settings = {*config};
+    if (auto config = list_setting_for_bands(use, *mask)) {
+      settings = {*std::move(config)};
     }
   }
   std::vector<Option> options;

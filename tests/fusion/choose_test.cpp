@@ -279,6 +279,13 @@ TEST_CASE("kernels of a user's may have parameters of their own") {
              (option.config.contains("my_boxes") || option.config.contains("my_keys"));
     }));
   }
+  // Without the setting that a long window would go to lists for, it stays with the kernel for
+  // bands.
+  const std::string lists = "attention/block_wise_sm90.jinja";
+  CHECK(options_with(lists, lists, {{"param.slots", "param.places"}, {"\"slots\"", "\"places\""}},
+                     attention("window", 32, 16384, 128))
+            .at(0)
+            .kernel == "attention_band_sm90");
 }
 
 TEST_CASE("steps of a band leave no stage that holds all keys") {
@@ -300,6 +307,8 @@ TEST_CASE("steps of a band leave no stage that holds all keys") {
   CHECK(refusal(160, 160).empty());
   CHECK(refusal(192, 96).empty());
   CHECK(refusal(160, 96).starts_with("attention_band_sm90 does not allow"));  // to key 191 of 160
+  CHECK(refusal(160, 80).starts_with(
+      "attention_band_sm90 does not allow"));  // groups of 16 are for one step
 }
 
 TEST_CASE("masks that leave much of their tiles empty are packed") {
