@@ -207,6 +207,15 @@ double tiles_per_row(const Use& use, const AttentionMask& mask) {
          static_cast<double>(mask::ceil_div(use.dim("kv_len"), mask::kTile));
 }
 
+bool has_wide_heads(const Use& use) {
+  return std::max(use.dim("head_dim"), use.dim("value_dim")) > mask::kTile;
+}
+
+// Whether a band ends, to one side at least, with the keys and not with what its queries see.
+bool has_open_side(const Use& use, std::int64_t band_first, std::int64_t band_end) {
+  return band_first <= 1 - use.dim("q_len") || band_end >= use.dim("kv_len");
+}
+
 constexpr double kLongRow = 12;  // active tiles of 64 query rows
 constexpr double kVeryLongRow = 96;
 
@@ -247,10 +256,8 @@ std::optional<KernelConfig> few_tiles_config(const Use& use, bool is_wide, doubl
   const std::int64_t keys = use.dim("kv_len");
   const std::int64_t tiles = query_tiles(use);
   const std::int64_t sm_count = use.scope.device.at("device.sm_count");
-  const bool has_open_side =
-      use.scope.mask_band_first <= 1 - use.dim("q_len") || use.scope.mask_band_end >= keys;
-  const bool is_uneven =
-      has_open_side && per_row < kEven * static_cast<double>(mask::ceil_div(keys, mask::kTile));
+  const bool is_uneven = has_open_side(use, use.scope.mask_band_first, use.scope.mask_band_end) &&
+                         per_row < kEven * static_cast<double>(mask::ceil_div(keys, mask::kTile));
   const bool has_some = tiles >= 2 * sm_count;
   if (keys > (has_some && is_uneven ? 2 * kShort : kShort)) {
     return std::nullopt;
@@ -292,7 +299,7 @@ std::optional<KernelConfig> window_config(const Use& use) {
 std::optional<KernelConfig> band_config(const Use& use, const AttentionMask& mask) {
   constexpr std::int64_t kMostAtOnce = 192;  // keys
   constexpr std::int64_t kMostOfWide = 1024;
-  const bool is_wide = std::max(use.dim("head_dim"), use.dim("value_dim")) > mask::kTile;
+  const bool is_wide = has_wide_heads(use);
   const std::int64_t keys = use.dim("kv_len");
   const std::int64_t span =
       std::min(keys, mask::kTile - 1 + use.scope.mask_band_end - use.scope.mask_band_first);
@@ -337,11 +344,9 @@ std::optional<KernelConfig> list_setting_for_bands(const Use& use, const Attenti
   constexpr std::int64_t kTilesPerSm = 32;
   const std::optional<mask::Band> band = mask.arrays ? mask.arrays->band() : std::nullopt;
   const double per_row = tiles_per_row(use, mask);
-  const bool is_window =
-      band && band->first > 1 - use.dim("q_len") && band->end < use.dim("kv_len");
-  const bool is_wide = std::max(use.dim("head_dim"), use.dim("value_dim")) > mask::kTile;
-  if (!is_window || !is_wide || mask.modifier.has_score() || packs(use.kernel->contract) ||
-      per_row < kLongRow || per_row > kVeryLongRow ||
+  if (!band || has_open_side(use, band->first, band->end) || !has_wide_heads(use) ||
+      mask.modifier.has_score() || packs(use.kernel->contract) || per_row < kLongRow ||
+      per_row > kVeryLongRow ||
       query_tiles(use) < kTilesPerSm * use.scope.device.at("device.sm_count")) {
     return std::nullopt;
   }
