@@ -277,6 +277,22 @@ Prediction staged_attention(const Sm& sm, const Problem& problem, const KernelCo
   return time;
 }
 
+constexpr const char* kFewKeys = "attention_few_keys";
+
+// Blocks have all their keys at once.
+Prediction few_keys_attention(const Sm& sm, const Problem& problem, const KernelConfig& config) {
+  const FewKeysAttention& c = sm.coefficients.few_keys_attention;
+  contract::ContractScope scope = *problem.scope;
+  scope.config = config;
+  const auto [x, y, z] = contract::evaluate_launch(*problem.contract, scope).grid;
+  const auto queue = static_cast<double>(mask::ceil_div(x * y * z, sm.device.sm_count));
+  const auto pieces = static_cast<double>(config.at("pieces"));
+  Prediction time;
+  time.start_us = c.start_us;
+  time.core_us = sm.us(queue * pieces * c.piece_ns * head_width(problem));
+  return time;
+}
+
 constexpr const char* kFewQueries = "attention_few_queries";
 
 Prediction few_queries_attention(const Sm& sm, const Problem& problem, const KernelConfig& config,
@@ -440,6 +456,9 @@ Prediction predict_attention(const Sm& sm, const Problem& problem, const KernelC
     return std::all_of(parameters.begin(), parameters.end(),
                        [&](const char* name) { return config.contains(name); });
   };
+  if (problem.contract->name == kFewKeys && has({"pieces"})) {
+    return few_keys_attention(sm, problem, config);
+  }
   if (problem.contract->name == kResident &&
       has({"groups", "local_boxes", "global_boxes", "cluster"})) {
     return resident_attention(sm, problem, config);

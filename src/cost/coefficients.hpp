@@ -164,6 +164,12 @@ struct FewQueriesAttention {
   double part_ns = 87;         // one more of them
 };
 
+// attention_few_keys. Fitted to 12 shapes of 1 to 3 blocks an SM with 64 to 256 keys.
+struct FewKeysAttention {
+  double start_us = 3.8;  // until the keys are there, and from the last sums to the end
+  double piece_ns = 400;  // 16 keys of each warp, for their width in units of 64 dimensions
+};
+
 // attention_global_local_sm90. Fitted to four masks of 2048 and 4096 tokens, 64 dimensions a head.
 struct GlobalLocalAttention {
   double start_us = 3.5;     // until the first data arrive, and from the last tile to the end
@@ -298,6 +304,7 @@ struct Coefficients {
         .part_ns = 214}}};
   std::map<std::string, GatheredAttention, std::less<>> gathered_attention = {{"", {}}};
   std::map<std::string, StagedAttention, std::less<>> staged_attention = {{"", {}}};
+  FewKeysAttention few_keys_attention;
   FewQueriesAttention few_queries_attention;
   GlobalLocalAttention global_local_attention;
   ResidentAttention resident_attention;

@@ -232,6 +232,10 @@ KernelConfig window_setting(std::int64_t tile_k, std::int64_t groups) {
   return KernelConfig{{"tile_k", tile_k}, {"groups", groups}, {"slots", 10}, {"query_slots", 6}};
 }
 
+KernelConfig few_keys_setting(std::int64_t warps, std::int64_t pieces) {
+  return KernelConfig{{"warps", warps}, {"pieces", pieces}};
+}
+
 KernelConfig global_local_setting(std::int64_t tile_k, std::int64_t global_keys,
                                   std::int64_t global_tiles, std::int64_t slots) {
   return KernelConfig{{"tile_k", tile_k},
@@ -291,6 +295,26 @@ std::optional<KernelConfig> window_config(const Use& use) {
   }
   return window_setting(std::max(mask::kTile, mask::ceil_div(span, 32) * 32),
                         use.ports.contains("lse") ? 2 : 3);
+}
+
+// Of the kernel that has all keys of 16 queries at once, by times on an H200; nothing where larger
+// query tiles, which read less, have blocks enough for all SMs too.
+std::optional<KernelConfig> few_keys_config(const Use& use) {
+  constexpr std::int64_t kRows = 16;
+  constexpr std::int64_t kWarps = 4;
+  constexpr std::int64_t kPieceKeys = 16;
+  constexpr std::int64_t kMostPieces = 4;
+  const std::int64_t keys =
+      std::min(use.dim("kv_len"), kRows - 1 + use.scope.mask_band_end - use.scope.mask_band_first);
+  const std::int64_t pieces = mask::ceil_div(keys, kWarps * kPieceKeys);
+  const std::int64_t blocks =
+      use.dim("batch") * use.dim("heads") * mask::ceil_div(use.dim("q_len"), kRows);
+  const double blocks_per_sm =
+      static_cast<double>(blocks) / static_cast<double>(use.scope.device.at("device.sm_count"));
+  if (pieces > kMostPieces || blocks_per_sm > (pieces == 1 ? 3.0 : 1.5)) {
+    return std::nullopt;
+  }
+  return few_keys_setting(kWarps, std::max<std::int64_t>(pieces, 1));
 }
 
 // Of the kernel for bands, by times on an H200; nothing where a warp that is ahead with lists of
@@ -357,7 +381,7 @@ std::optional<KernelConfig> list_setting_for_bands(const Use& use, const Attenti
 
 // Of a kernel for bands, one that is allowed.
 std::optional<KernelConfig> setting_for_bands(const Use& use, const AttentionMask& mask) {
-  for (const auto& config : {window_config(use), band_config(use, mask)}) {
+  for (const auto& config : {few_keys_config(use), window_config(use), band_config(use, mask)}) {
     if (config && is_setting(use, *config)) {
       return config;
     }
@@ -434,7 +458,8 @@ std::optional<KernelConfig> setting_for_global_tokens(const Use& use) {
 // Whether it is a kernel for certain masks that has the parameters of one whose setting is known
 // here; a user's may have others.
 bool has_rule(const contract::TemplateContract& contract) {
-  return (takes_bands(contract) && (has_names(contract, window_setting(0, 0)) ||
+  return (takes_bands(contract) && (has_names(contract, few_keys_setting(0, 0)) ||
+                                    has_names(contract, window_setting(0, 0)) ||
                                     has_names(contract, band_setting(0, 0, 1, 1, 0)))) ||
          (takes_global_tokens(contract) && (has_names(contract, global_local_setting(0, 0, 0, 0)) ||
                                             has_names(contract, resident_setting(0, 0, 0, 0))));
@@ -446,34 +471,39 @@ std::optional<KernelConfig> setting_by_rule(const Use& use, const AttentionMask&
                                            : setting_for_global_tokens(use);
 }
 
-// Of the kernels that visit tiles, those for certain masks are taken where one has a setting, and
-// only there; of these, the one that walks along windows.
+bool is_for_certain_masks(const Use& use) {
+  return takes_bands(use.kernel->contract) || takes_global_tokens(use.kernel->contract);
+}
+
+// A kernel for certain masks that has a setting is taken, and none of a lower rank. Kernels that
+// visit rows of keys may be better than those for bands, but where these have few keys.
+int rank(const Use& use) {
+  const contract::TemplateContract& contract = use.kernel->contract;
+  return has_names(contract, few_keys_setting(0, 0))                        ? 3
+         : has_names(contract, window_setting(0, 0)) || reads_key_rows(use) ? 2
+         : is_for_certain_masks(use)                                        ? 1
+                                                                            : 0;
+}
+
+// Kernels for certain masks are taken only where they have a setting.
 bool is_out_of_place(const Use& use, const std::vector<Use>& uses, const AttentionMask& mask) {
-  const auto is_for_certain = [](const Use& one) {
-    return takes_bands(one.kernel->contract) || takes_global_tokens(one.kernel->contract);
-  };
-  const auto walks = [](const Use& one) {
-    return has_names(one.kernel->contract, window_setting(0, 0));
-  };
   const auto has_list_setting = [&](const Use& one) {
     return list_setting_for_bands(one, mask).has_value();
   };
-  if (reads_key_rows(use) || has_list_setting(use)) {
+  if (has_list_setting(use)) {
     return false;
   }
-  if (std::any_of(uses.begin(), uses.end(), has_list_setting)) {
+  if (!reads_key_rows(use) && std::any_of(uses.begin(), uses.end(), has_list_setting)) {
     return true;
   }
-  if (is_for_certain(use) && !has_rule(use.kernel->contract)) {
+  if (is_for_certain_masks(use) && !has_rule(use.kernel->contract)) {
     return false;
   }
-  if (is_for_certain(use) && !setting_by_rule(use, mask)) {
+  if (is_for_certain_masks(use) && !setting_by_rule(use, mask)) {
     return true;
   }
   const bool is_for_another = std::any_of(uses.begin(), uses.end(), [&](const Use& other) {
-    const bool comes_first =
-        is_for_certain(use) ? walks(other) && !walks(use) : is_for_certain(other);
-    return comes_first && setting_by_rule(other, mask);
+    return is_for_certain_masks(other) && rank(other) > rank(use) && setting_by_rule(other, mask);
   });
   return is_for_another ||
          (packs(use.kernel->contract) && tiles_per_row(use, mask) > kMostPackedTiles);

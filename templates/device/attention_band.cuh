@@ -1,17 +1,11 @@
 // Attention in which each query sees a run of keys that moves along with it: which keys a tile
-// needs, what lies in shared memory, and which scores stay.
+// needs, and what lies in shared memory.
 #pragma once
 
-#include "device/attention_mask.cuh"
+#include "device/attention_band_mask.cuh"
 #include "device/attention_wgmma.cuh"
 
 namespace stof {
-
-// Query i sees the keys from i + first to i + end - 1 that exist.
-struct Band {
-  int first, end;
-  int keys;  // how many exist
-};
 
 // Keys of a query tile: from `begin` on, in so many stages. Where the tile's run fits one stage it
 // begins there, even ahead of the first key, which is read as zero.
@@ -42,48 +36,6 @@ __device__ __forceinline__ GroupKeys keys_of_group(const Band& band, const BandK
   if (IsResident && band.keys > tile_k)
     return {begin, end};
   return {max(begin, 0) / Step * Step, end};
-}
-
-// How many of a lane's columns, two of every eight, lie before a column, which may be any.
-__device__ __forceinline__ int lane_columns_before(int column, int lane) {
-  const int rest = column - lane % 4 * 2;
-  return (rest >> 3) * 2 + min(rest & 7, 2);
-}
-
-// Which of a lane's columns from a key on its row, and the one eight rows on, see: those from
-// number `first` to `end` - 1.
-struct SeenColumns {
-  int first[2], end[2];
-
-  __device__ __forceinline__ SeenColumns(const Band& band, int row, int key, int lane) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int query = row + 8 * half;
-      first[half] = lane_columns_before(max(query + band.first, 0) - key, lane);
-      end[half] = lane_columns_before(min(query + band.end, band.keys) - key, lane);
-    }
-  }
-};
-
-// Hides what is not seen among the scores of 16 rows from `row` on with the keys from `key` on. A
-// warp looks only at those 64 keys in which one of its rows ends.
-template <int Count>
-__device__ __forceinline__ void mask_band(float (&s)[Count], const SeenColumns& seen,
-                                          const Band& band, int row, int key) {
-  const int first = max(row + 15 + band.first, 0), end = min(row + band.end, band.keys);
-#pragma unroll
-  for (int block = 0; block < (Count + 31) / 32; ++block) {
-    if (key + 64 * block >= first && key + min(64 * block + 64, 2 * Count) <= end)
-      continue;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const unsigned bits = low_bits(max(seen.end[half] - 16 * block, 0)) &
-                            ~low_bits(max(seen.first[half] - 16 * block, 0));
-#pragma unroll
-      for (int i = 0; i < 16 && 32 * block + 2 * i < Count; ++i)
-        mask_by_bit(s[32 * block + i / 2 * 4 + half * 2 + i % 2], bits, 1u << i);
-    }
-  }
 }
 
 // Stages of keys and values, and their barriers. The front is aligned to 1024 bytes. Outputs take

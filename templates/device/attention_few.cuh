@@ -27,24 +27,29 @@ struct HeadRows {
 
   uint4 rows[2][kChunks];  // lane / 4, and eight further on
 
-  // Rows from `count` on become zero: they may be anything, and 0 * NaN would spoil the sums.
-  __device__ __forceinline__ void load(const T* first, long long stride, int count, int lane) {
+  // Those from row `first` on. In place of rows behind the last one stands this.
+  template <typename Stride>
+  __device__ __forceinline__ void load(const T* all, Stride row_bytes, int first, int last,
+                                       int lane) {
+    const int column = lane % 4 * 8;
 #pragma unroll
-    for (int i = 0; i < 2 * kChunks; ++i) {
-      const int row = lane / 4 + i / kChunks * 8, column = i % kChunks * 32 + lane % 4 * 8;
-      rows[i / kChunks][i % kChunks] =
-          load_if(row < count && column < HeadDim, first + row * stride + column);
+    for (int at = 0; at < 2; ++at) {
+      const int place = min(first + lane / 4 + 8 * at, last);
+      const T* const row = strides_on(all + column, place, row_bytes);
+#pragma unroll
+      for (int i = 0; i < kChunks; ++i)
+        rows[at][i] = load_if(32 * i + column < HeadDim, row + 32 * i);
     }
   }
 };
 
-// s = q k^T.
+// s = q k^T, eight scores of a lane.
 template <typename T, int HeadDim>
-__device__ __forceinline__ void multiply(float (&s)[1][8], const HeadRows<T, HeadDim>& q,
+__device__ __forceinline__ void multiply(float* s, const HeadRows<T, HeadDim>& q,
                                          const HeadRows<T, HeadDim>& k) {
 #pragma unroll
   for (int i = 0; i < 8; ++i)
-    s[0][i] = 0;
+    s[i] = 0;
 #pragma unroll
   for (int chunk = 0; chunk < HeadRows<T, HeadDim>::kChunks; ++chunk) {
     const uint4 low = q.rows[0][chunk], high = q.rows[1][chunk];
@@ -52,8 +57,8 @@ __device__ __forceinline__ void multiply(float (&s)[1][8], const HeadRows<T, Hea
 #pragma unroll
     for (int n = 0; n < 2; ++n) {
       const uint4 b = k.rows[n][chunk];
-      mma_m16n8k16<T>(&s[0][4 * n], a[0], b.x, b.y);
-      mma_m16n8k16<T>(&s[0][4 * n], a[1], b.z, b.w);
+      mma_m16n8k16<T>(&s[4 * n], a[0], b.x, b.y);
+      mma_m16n8k16<T>(&s[4 * n], a[1], b.z, b.w);
     }
   }
 }
@@ -69,21 +74,25 @@ struct FewValues {
 
   uint4 rows[4][kChunks];
 
-  __device__ __forceinline__ void load(const T* values, long long stride, int count, int lane) {
+  // As above.
+  template <typename Stride>
+  __device__ __forceinline__ void load(const T* all, Stride row_bytes, int first, int last,
+                                       int lane) {
+    const int column = lane / 4 * 8;
 #pragma unroll
-    for (int i = 0; i < 4 * kChunks; ++i) {
-      const int at = i / kChunks, row = lane % 4 * 2 + at % 2 + at / 2 * 8;
-      const int column = i % kChunks * 64 + lane / 4 * 8;
-      rows[at][i % kChunks] =
-          load_if(row < count && column < ValueDim, values + row * stride + column);
+    for (int at = 0; at < 4; ++at) {
+      const int place = min(first + lane % 4 * 2 + at % 2 + at / 2 * 8, last);
+      const T* const row = strides_on(all + column, place, row_bytes);
+#pragma unroll
+      for (int i = 0; i < kChunks; ++i)
+        rows[at][i] = load_if(64 * i + column < ValueDim, row + 64 * i);
     }
   }
 
-  // o += p v, where p is rounded to T.
-  __device__ __forceinline__ void multiply_add(float (&o)[1][kOutputs],
-                                               const float (&p)[1][8]) const {
-    const unsigned a[4] = {pack2<T>(p[0][0], p[0][1]), pack2<T>(p[0][2], p[0][3]),
-                           pack2<T>(p[0][4], p[0][5]), pack2<T>(p[0][6], p[0][7])};
+  // o += p v, where p, eight probabilities of a lane, is rounded to T.
+  __device__ __forceinline__ void multiply_add(float (&o)[1][kOutputs], const float* p) const {
+    const unsigned a[4] = {pack2<T>(p[0], p[1]), pack2<T>(p[2], p[3]), pack2<T>(p[4], p[5]),
+                           pack2<T>(p[6], p[7])};
 #pragma unroll
     for (int chunk = 0; chunk < kChunks; ++chunk) {
 #pragma unroll

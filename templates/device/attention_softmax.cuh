@@ -21,6 +21,16 @@ __device__ __forceinline__ float quad_sum(float x) {
   return x + __shfl_xor_sync(0xffffffffu, x, 2);
 }
 
+// Of a row of a warp's scores: the first eight or the last eight of 16 rows.
+template <int Scores>
+__device__ __forceinline__ float row_max(const float (&s)[Scores], int half) {
+  float best = minus_infinity();
+#pragma unroll
+  for (int i = 0; i < Scores / 4; ++i)
+    best = fmaxf(best, fmaxf(s[4 * i + 2 * half], s[4 * i + 2 * half + 1]));
+  return quad_max(best);
+}
+
 // What the older parts of a row are multiplied by when its reference goes from `from` to `to`. A
 // row that has seen no key yet has nothing to multiply, and -inf - -inf would be NaN.
 __device__ __forceinline__ float rescale_factor(float from, float to) {
@@ -222,15 +232,6 @@ struct SoftmaxRows {
       float& x = s[i / Scores][i % Scores];
       x = fmaf(x, scale_log2, -from[i / Scores][i % 4 / 2]);
     }
-  }
-
-  template <int Scores>
-  __device__ __forceinline__ static float row_max(const float (&s)[Scores], int half) {
-    float best = minus_infinity();
-#pragma unroll
-    for (int i = 0; i < Scores / 4; ++i)
-      best = fmaxf(best, fmaxf(s[4 * i + 2 * half], s[4 * i + 2 * half + 1]));
-    return quad_max(best);
   }
 };
 

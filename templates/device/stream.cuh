@@ -16,6 +16,14 @@ __device__ __forceinline__ uint4 load_once(const T* pointer) {
   return words;
 }
 
+// So many strides further on. One of less than 2^32 bytes may be unsigned: a multiplication and an
+// addition of addresses are one instruction then.
+template <typename T, typename Stride>
+__device__ __forceinline__ const T* strides_on(const T* pointer, int count, Stride bytes) {
+  return reinterpret_cast<const T*>(reinterpret_cast<const char*>(pointer) +
+                                    static_cast<unsigned long long>(unsigned(count)) * bytes);
+}
+
 // The eight 16-bit elements of 16 bytes as floats.
 template <typename T>
 __device__ __forceinline__ void unpack8(float (&values)[8], uint4 words) {

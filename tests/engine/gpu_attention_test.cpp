@@ -464,11 +464,46 @@ TEST_CASE("bands of few query tiles, each of which several warp groups share") {
   CHECK(faults_of(cases) == "");
 }
 
+TEST_CASE("bands of few keys, which the warps of 16 queries share") {
+  std::vector<AttentionCase> cases;
+  const auto add = [&](const char* name, const Mask& mask, DType dtype, std::int64_t q_len,
+                       std::int64_t kv_len, std::int64_t head_dim, std::int64_t value_dim) {
+    cases.push_back({name, mask, dtype, 2, 4, 2, q_len, kv_len, head_dim, value_dim});
+    cases.back().has_lse = q_len == kv_len;
+    cases.back().kernel_of_sm90 = "attention/few_keys";
+  };
+  const Mask ahead = key_position() - query_position() >= 20 && sliding_window(0, 60);
+  const Mask behind = query_position() - key_position() >= 20 && sliding_window(60, 0);
+  for (const DType dtype : {DType::Float16, DType::BFloat16}) {
+    for (const std::int64_t head_dim : {8, 32, 64, 72, 96, 128}) {
+      add("one", Mask(), dtype, 1, 1, head_dim, head_dim);
+      add("causal", causal(), dtype, 128, 128, head_dim, head_dim);
+      add("causal", causal(), dtype, 61, 61, head_dim, 64);
+      add("window", sliding_window(22, 22), dtype, 500, 500, head_dim, head_dim);
+    }
+    for (const std::int64_t keys : {15, 16, 17, 64, 65, 128, 129, 200, 256}) {
+      add("full", Mask(), dtype, 33, keys, 64, 64);
+      add("late", causal_bottom_right(), dtype, 20, keys, 64, 128);
+      add("no_keys", causal_bottom_right(), dtype, keys + 50, keys, 128, 40);
+    }
+    for (const std::int64_t others :
+         {0, 1, 48, 49, 112, 113, 177, 240}) {  // keys that a query sees
+      add("both_sides", sliding_window(others / 2, others - others / 2), dtype, 250, 250, 64, 64);
+      add("causal", causal() && sliding_window(others, 0), dtype, 100, 250, 64, 64);
+      add("short", sliding_window(others / 3, others / 2), dtype, 250, 100, 80, 40);
+    }
+    add("ahead", ahead, dtype, 200, 230, 64, 64);
+    add("ahead", ahead, dtype, 230, 200, 64, 64);
+    add("behind", behind, dtype, 230, 200, 64, 64);
+  }
+  CHECK(faults_of(cases) == "");
+}
+
 TEST_CASE("windows whose keys of a query tile lie in shared memory at once") {
   std::vector<AttentionCase> cases;
   const auto add = [&](const Mask& mask, DType dtype, std::int64_t q_len, std::int64_t kv_len,
                        std::int64_t head_dim, std::int64_t value_dim) {
-    cases.push_back({"window", mask, dtype, 1, 4, 2, q_len, kv_len, head_dim, value_dim});
+    cases.push_back({"window", mask, dtype, 6, 4, 2, q_len, kv_len, head_dim, value_dim});
     cases.back().has_lse = q_len == kv_len;
     cases.back().kernel_of_sm90 = "attention/band_sm90";
   };

@@ -1,0 +1,66 @@
+// Attention in which each query sees a run of keys that moves along with it: which scores stay, in
+// the accumulator order of mma.m16n8k16.
+#pragma once
+
+#include "device/attention_mask.cuh"
+
+namespace stof {
+
+// Query i sees the keys from i + first to i + end - 1 that exist.
+struct Band {
+  int first, end;
+  int keys;  // how many exist
+};
+
+// How many of a lane's columns, two of every eight, lie before a column, which may be any.
+__device__ __forceinline__ int lane_columns_before(int column, int lane) {
+  const int rest = column - lane % 4 * 2;
+  return (rest >> 3) * 2 + min(rest & 7, 2);
+}
+
+// Which of a lane's columns from a key on its row, and the one eight rows on, see: those from
+// number `first` to `end` - 1.
+struct SeenColumns {
+  int first[2], end[2];
+
+  __device__ __forceinline__ SeenColumns(const Band& band, int row, int key, int lane) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int query = row + 8 * half;
+      first[half] = lane_columns_before(max(query + band.first, 0) - key, lane);
+      end[half] = lane_columns_before(min(query + band.end, band.keys) - key, lane);
+    }
+  }
+
+  // A bit for each of the 16 columns from number 16 * `block` on.
+  __device__ __forceinline__ unsigned bits(int half, int block) const {
+    return low_bits(max(end[half] - 16 * block, 0)) & ~low_bits(max(first[half] - 16 * block, 0));
+  }
+};
+
+// Hides what is not seen of the lane's scores from `first` on, by a bit for each of 16 columns.
+template <int Count>
+__device__ __forceinline__ void mask_columns(float (&s)[Count], unsigned bits, int half,
+                                             int first = 0) {
+#pragma unroll
+  for (int i = 0; i < 16 && first + 2 * i < Count; ++i)
+    mask_by_bit(s[first + i / 2 * 4 + half * 2 + i % 2], bits, 1u << i);
+}
+
+// Hides what is not seen among the scores of 16 rows from `row` on with the keys from `key` on. A
+// warp looks only at those 64 keys in which one of its rows ends.
+template <int Count>
+__device__ __forceinline__ void mask_band(float (&s)[Count], const SeenColumns& seen,
+                                          const Band& band, int row, int key) {
+  const int first = max(row + 15 + band.first, 0), end = min(row + band.end, band.keys);
+#pragma unroll
+  for (int block = 0; block < (Count + 31) / 32; ++block) {
+    if (key + 64 * block >= first && key + min(64 * block + 64, 2 * Count) <= end)
+      continue;
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      mask_columns(s, seen.bits(half, block), half, 32 * block);
+  }
+}
+
+}  // namespace stof
