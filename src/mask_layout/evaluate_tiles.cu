@@ -33,12 +33,12 @@ __device__ int lane() {
 
 // Of both words of every lane of a warp.
 __device__ std::uint64_t hash_of_warp(std::uint64_t low, std::uint64_t high) {
-  std::uint64_t hash = expr::mix(expr::mix(static_cast<std::int64_t>(low) ^ lane()) ^
-                                 static_cast<std::int64_t>(high));
-  for (int distance = 16; distance > 0; distance /= 2) {
-    hash ^= __shfl_xor_sync(kFullWarp, hash, distance);
-  }
-  return hash;
+  const std::uint64_t hash = expr::mix(expr::mix(static_cast<std::int64_t>(low) ^ lane()) ^
+                                       static_cast<std::int64_t>(high));
+  const std::uint32_t low_half = __reduce_xor_sync(kFullWarp, static_cast<std::uint32_t>(hash));
+  const std::uint32_t high_half =
+      __reduce_xor_sync(kFullWarp, static_cast<std::uint32_t>(hash >> 32));
+  return low_half | std::uint64_t{high_half} << 32;
 }
 
 // The table entry of the bitmap in the slot, by a warp.
@@ -68,24 +68,25 @@ __device__ std::int64_t entry_of(const BitmapPool& pool, std::int32_t slot, std:
 // What each 16 rows of a bitmap see, by a warp: of lane i, words i and i + 32.
 __device__ std::uint8_t strips_of(const Grid& grid, const TilePlace& place, std::uint64_t low,
                                   std::uint64_t high) {
-  const std::int64_t rows = grid.q_len - place.query - lane() % 8 * 8;
-  const std::int64_t keys = grid.kv_len - place.key - lane() / 8 * 8;
-  const std::uint64_t hidden =
-      (existing_pairs(rows, keys) & ~low) | (existing_pairs(rows, keys - kTile / 2) & ~high);
+  const std::int64_t rows = grid.q_len - place.query;
+  const std::int64_t keys = grid.kv_len - place.key;
+  std::uint64_t hidden = ~(low & high);
+  if (rows < kTile || keys < kTile) {
+    const std::int64_t rows_here = rows - lane() % 8 * 8;
+    const std::int64_t keys_here = keys - lane() / 8 * 8;
+    hidden = (existing_pairs(rows_here, keys_here) & ~low) |
+             (existing_pairs(rows_here, keys_here - kTile / 2) & ~high);
+  }
   const unsigned seeing_words = __ballot_sync(kFullWarp, (low | high) != 0);
   const unsigned hiding_words = __ballot_sync(kFullWarp, hidden != 0);
-  unsigned strips = 0;
-  for (int strip = 0; strip < 4; ++strip) {
-    const unsigned words = 0x03030303U << 2 * strip;
-    strips |= unsigned{(seeing_words & words) != 0} << strip;
-    strips |= unsigned{(hiding_words & words) != 0} << (strip + 4);
-  }
-  return static_cast<std::uint8_t>(strips);
+  // A lane for each bit.
+  const unsigned words = (lane() < 4 ? seeing_words : hiding_words) & 0x03030303U << lane() % 4 * 2;
+  return static_cast<std::uint8_t>(__ballot_sync(kFullWarp, lane() < 8 && words != 0));
 }
 
 // A warp gives the tile its class and, if there is room, its bitmap a slot.
 __device__ void keep_bitmap(const Target& target, const Grid& grid, const std::uint64_t* bitmap,
-                            std::int32_t tile) {
+                            std::int32_t tile, const TilePlace& place) {
   const BitmapPool& pool = target.pool;
   std::int32_t slot = 0;
   if (lane() == 0) {
@@ -106,7 +107,7 @@ __device__ void keep_bitmap(const Target& target, const Grid& grid, const std::u
   __threadfence();
   __syncwarp();
   const std::int64_t entry = entry_of(pool, slot, low, high);
-  const std::uint8_t strips = strips_of(grid, TilePlace(grid, tile), low, high);
+  const std::uint8_t strips = strips_of(grid, place, low, high);
   if (lane() == 0) {
     target.strips[tile] = strips;
     atomicMin(&pool.table[entry].first, static_cast<unsigned>(tile));
@@ -116,11 +117,25 @@ __device__ void keep_bitmap(const Target& target, const Grid& grid, const std::u
 
 // A warp gives the tile the class that its bits say.
 __device__ void keep_tile(const Target& target, const Grid& grid, const std::uint64_t* bitmap,
-                          std::int32_t tile, Findings found) {
+                          std::int32_t tile, const TilePlace& place, Findings found) {
   if (found.is_any_seen && found.is_any_hidden) {
-    keep_bitmap(target, grid, bitmap, tile);
+    keep_bitmap(target, grid, bitmap, tile, place);
   } else if (lane() == 0) {
     target.classes[tile] = found.is_any_seen ? mask::kAllSeen : mask::kNoneSeen;
+  }
+}
+
+// Around the evaluation of tiles, which runs beside the kernel for those that are drawn, if there
+// is one: that has waited for what is ahead of both.
+__device__ void start_beside_draws(const MaskView& mask) {
+  if (mask.drawn_part < 0) {
+    await_previous();
+  }
+}
+__device__ void end_beside_draws(const MaskView& mask) {
+  if (mask.drawn_part >= 0) {
+    let_next_start();
+    wait_for_previous();
   }
 }
 
@@ -133,7 +148,7 @@ __global__ void __launch_bounds__(kMostThreads)
   __shared__ std::int32_t open[kMostThreads];
   __shared__ std::int32_t open_count;
   const Program program = stored(mask, store);
-  await_previous();
+  start_beside_draws(mask);
   const auto warps = static_cast<int>(blockDim.x) / kWarp;
   const auto warp = static_cast<int>(threadIdx.x) / kWarp;
   const Slots slots = {slot_memory, static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x)};
@@ -155,21 +170,22 @@ __global__ void __launch_bounds__(kMostThreads)
       const std::int32_t tile = open[i];
       // Two take turns: while a warp keeps one bitmap the others work on the next.
       std::uint64_t* bitmap = bitmaps[number % 2];
-      const Findings found = evaluate_tile(program, grid, TilePlace(grid, tile), bitmap, slots);
+      const TilePlace place(grid, tile);
+      const Findings found = evaluate_tile(program, grid, place, bitmap, slots);
       if (warp != number % warps) {
         continue;
       }
-      keep_tile(target, grid, bitmap, tile, found);
+      keep_tile(target, grid, bitmap, tile, place, found);
     }
   }
+  end_beside_draws(mask);
 }
 
 // A warp finds out the rows of the tile, two a lane, with the bits that a function has for each,
 // and keeps what they are.
 template <typename Function>
 __device__ void keep_rows(const Target& target, const Grid& grid, std::int32_t tile,
-                          std::uint64_t* bitmap, Function bits_of) {
-  const TilePlace place(grid, tile);
+                          const TilePlace& place, std::uint64_t* bitmap, Function bits_of) {
   std::uint64_t seen = 0;
   std::uint64_t hidden = 0;
 #pragma unroll 1
@@ -188,7 +204,7 @@ __device__ void keep_rows(const Target& target, const Grid& grid, std::int32_t t
     }
   }
   __syncwarp();
-  keep_tile(target, grid, bitmap, tile,
+  keep_tile(target, grid, bitmap, tile, place,
             {.is_any_seen = __any_sync(kFullWarp, seen != 0) != 0,
              .is_any_hidden = __any_sync(kFullWarp, hidden != 0) != 0});
   __syncwarp();
@@ -202,7 +218,7 @@ __global__ void __launch_bounds__(kMostThreads)
   __shared__ ProgramStore store;
   __shared__ std::uint64_t bitmaps[kMostThreads / kWarp][mask::kTileWords];
   const Program program = stored(mask, store);
-  await_previous();
+  start_beside_draws(mask);
   __syncthreads();
   const auto warp = static_cast<int>(threadIdx.x) / kWarp;
   std::uint64_t* bitmap = bitmaps[warp];
@@ -217,12 +233,13 @@ __global__ void __launch_bounds__(kMostThreads)
     for (; open != 0; open &= open - 1) {
       const auto tile =
           static_cast<std::int32_t>(begin + warps * (__ffs(static_cast<int>(open)) - 1));
-      keep_rows(target, grid, tile, bitmap, [&](const Point& point) {
+      keep_rows(target, grid, tile, TilePlace(grid, tile), bitmap, [&](const Point& point) {
         prepare_row(program, grid, point, slots);
         return row_bits(program, grid, point, slots);
       });
     }
   }
+  end_beside_draws(mask);
 }
 
 // Of tiles that see what is drawn: a warp has neighbours, whose rows draw with the same numbers.
@@ -232,7 +249,7 @@ __global__ void __launch_bounds__(kDrawThreads)
   __shared__ ProgramStore store;
   __shared__ std::uint64_t bitmaps[kDrawThreads / kWarp][mask::kTileWords];
   const Program program = stored(mask, store);
-  await_previous();
+  await_previous_beside_next();
   __syncthreads();
   const auto warp = static_cast<int>(threadIdx.x) / kWarp;
   const auto cols = static_cast<std::int32_t>(grid.tile_cols);
@@ -248,16 +265,19 @@ __global__ void __launch_bounds__(kDrawThreads)
   }
   const Slots slots = {slot_memory + warp * slot_words(mask, kWarp), lane(), kWarp};
   const Part& part = program.parts[mask.drawn_part];
+  const TilePlace first_place(grid, tile_row, col);
 #pragma unroll 1
   for (int row = lane(); row < kTile && part.first_step != part.first_key_step; row += kWarp) {
-    const Point point = point_of(TilePlace(grid, first), row, 0);
+    const Point point = point_of(first_place, row, 0);
     Interpreter<1>(program, grid, point, slots).run(part.first_step, part.first_key_step);
   }
   const Step step = load_step(program.steps + part.first_key_step);
   const int seed = step.operands[step.operands[0] == kKeyOperand ? 1 : 0];
   for (; drawn != 0; drawn &= drawn - 1) {
-    const std::int32_t tile = first + __ffs(static_cast<int>(drawn)) - 1;
-    keep_rows(target, grid, tile, bitmaps[warp], [&](const Point& point) {
+    const int i = __ffs(static_cast<int>(drawn)) - 1;
+    TilePlace place = first_place;
+    place.key += i * kTile;
+    keep_rows(target, grid, first + i, place, bitmaps[warp], [&](const Point& point) {
       const Word number_of_row = seed < kPrevious
                                      ? *slots.of_row(mask, seed, point.query)
                                      : scalar_at(static_cast<Scalar>(seed - kScalar), grid, point);
@@ -297,26 +317,9 @@ std::int64_t blocks_at_once(Kernel* kernel, int threads, std::size_t shared_byte
   return std::int64_t{multiprocessors} * blocks_each;
 }
 
-}  // namespace
-
-void evaluate_tiles(const MaskView& mask, const Layout& layout, const TileClasses& classes,
-                    const BitmapPool& pool, cuda::Launches& launches) {
-  const Target target = {
-      .classes = classes.codes, .strips = classes.strips, .counts = layout.counts, .pool = pool};
-  const std::int64_t tiles = layout.grid.tile_count();
-  if (mask.drawn_part >= 0) {
-    constexpr std::int64_t kWarps = kDrawThreads / kWarp;
-    const std::int64_t stretches = (layout.grid.tile_cols + kDrawTiles - 1) / kDrawTiles;
-    const std::int64_t blocks = (layout.grid.row_count() * stretches + kWarps - 1) / kWarps;
-    cuda::allow_all_shared_memory(reinterpret_cast<const void*>(draw));
-    launches.add(
-        draw,
-        behind({.grid = static_cast<unsigned>(blocks),
-                .block = kDrawThreads,
-                .dynamic_shared_bytes =
-                    sizeof(Word) * static_cast<std::size_t>(kWarps * slot_words(mask, kWarp))}),
-        mask, layout.grid, target);
-  }
+void add_evaluation(const MaskView& mask, const Grid& grid, const Target& target,
+                    cuda::Launches& launches) {
+  const std::int64_t tiles = grid.tile_count();
   const int unit = mask.goes_by_rows ? kWarp : kMostThreads;  // threads with slots in common
   const auto bytes_of = [&](int threads) {
     return sizeof(Word) * static_cast<std::size_t>(slot_words(mask, std::min(unit, threads)) *
@@ -337,13 +340,39 @@ void evaluate_tiles(const MaskView& mask, const Layout& layout, const TileClasse
     const std::int64_t most = blocks_at_once(evaluate_rows, threads, bytes_of(threads));
     const std::int64_t warps =
         tiles <= most * block_warps ? tiles : prime_up_to(most * block_warps);
-    launches.add(evaluate_rows, config_of(std::min(most, warps)), mask, layout.grid, target, warps);
+    launches.add(evaluate_rows, config_of(std::min(most, warps)), mask, grid, target, warps);
     return;
   }
   cuda::allow_all_shared_memory(reinterpret_cast<const void*>(evaluate));
   const std::int64_t most = blocks_at_once(evaluate, threads, bytes_of(threads));
-  launches.add(evaluate, config_of(tiles <= most ? tiles : prime_up_to(most)), mask, layout.grid,
-               target);
+  launches.add(evaluate, config_of(tiles <= most ? tiles : prime_up_to(most)), mask, grid, target);
+}
+
+void add_draws(const MaskView& mask, const Grid& grid, const Target& target,
+               cuda::Launches& launches) {
+  constexpr std::int64_t kWarps = kDrawThreads / kWarp;
+  const std::int64_t stretches = (grid.tile_cols + kDrawTiles - 1) / kDrawTiles;
+  const std::int64_t blocks = (grid.row_count() * stretches + kWarps - 1) / kWarps;
+  cuda::allow_all_shared_memory(reinterpret_cast<const void*>(draw));
+  launches.add(
+      draw,
+      behind({.grid = static_cast<unsigned>(blocks),
+              .block = kDrawThreads,
+              .dynamic_shared_bytes =
+                  sizeof(Word) * static_cast<std::size_t>(kWarps * slot_words(mask, kWarp))}),
+      mask, grid, target);
+}
+
+}  // namespace
+
+void evaluate_tiles(const MaskView& mask, const Layout& layout, const TileClasses& classes,
+                    const BitmapPool& pool, cuda::Launches& launches) {
+  const Target target = {
+      .classes = classes.codes, .strips = classes.strips, .counts = layout.counts, .pool = pool};
+  if (mask.drawn_part >= 0) {
+    add_draws(mask, layout.grid, target, launches);
+  }
+  add_evaluation(mask, layout.grid, target, launches);
 }
 
 }  // namespace stof::mask_layout

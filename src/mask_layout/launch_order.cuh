@@ -14,13 +14,25 @@ __device__ inline void let_next_start() {
 #endif
 }
 
-// From here on all that kernels ahead have written is there, and the next kernel may start. Every
-// thread calls it, before it reads or writes what other kernels do.
-__device__ inline void await_previous() {
-  let_next_start();
+// From here on all that kernels ahead have written is there.
+__device__ inline void wait_for_previous() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
+}
+
+// The same, and the next kernel may start. Every thread calls it, before it reads or writes what
+// other kernels do.
+__device__ inline void await_previous() {
+  let_next_start();
+  wait_for_previous();
+}
+
+// The same for a kernel whose next one runs beside it: that starts when all that is ahead of the
+// two has been waited for, and itself waits, with wait_for_previous, only where it ends.
+__device__ inline void await_previous_beside_next() {
+  wait_for_previous();
+  let_next_start();
 }
 
 // The major compute capability of the current GPU.

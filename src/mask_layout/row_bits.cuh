@@ -209,16 +209,23 @@ __device__ inline std::uint64_t kept_of_aligned(std::uint64_t start, std::uint32
   const std::uint32_t stretch = low_half(sum) / 64 * 64;
   const std::uint32_t ending = stretch ^ low_half(top);
   const std::uint32_t beginning = (stretch + 64) ^ low_half(top);
+  // The last bits of each are added, not exchanged: of the two, that is what multipliers can do,
+  // and what else there is to do in the loop has taken most of what they cannot.
+  std::uint32_t last_bits[kKeys];
+#pragma unroll
+  for (int i = 0; i < kKeys; ++i) {
+    last_bits[i] = i ^ (low_half(top) % kKeys);
+  }
   std::uint64_t hidden = 0;
 #pragma unroll 1
   for (int begin = 64 - kKeys; begin >= 0; begin -= kKeys) {
-    std::uint32_t lower = (begin < kStart ? beginning : ending) ^ begin;
-    std::uint32_t upper = (begin + kKeys <= kStart ? beginning : ending) ^ begin;
-    asm("" : "+r"(lower), "+r"(upper));  // else `begin` is added to each key before it goes in
+    const std::uint32_t lower = ((begin < kStart ? beginning : ending) ^ begin) / kKeys * kKeys;
+    const std::uint32_t upper =
+        ((begin + kKeys <= kStart ? beginning : ending) ^ begin) / kKeys * kKeys;
     std::uint32_t own = 0;
 #pragma unroll
     for (int i = kKeys - 1; i >= 0; --i) {
-      const std::uint32_t first = (i < kStart % kKeys ? lower : upper) ^ i;
+      const std::uint32_t first = (i < kStart % kKeys ? lower : upper) + last_bits[i];
       const std::uint64_t product =
           std::uint64_t{first} * low_half(expr::kMixFirstFactor) + high_product;
       std::uint32_t x_low = low_half(product);
