@@ -286,7 +286,7 @@ Prediction few_keys_attention(const Sm& sm, const Problem& problem, const Kernel
   scope.config = config;
   const auto [x, y, z] = contract::evaluate_launch(*problem.contract, scope).grid;
   const auto queue = static_cast<double>(mask::ceil_div(x * y * z, sm.device.sm_count));
-  const auto pieces = static_cast<double>(config.at("pieces"));
+  const auto pieces = static_cast<double>(config.at("pieces") * config.at("warps"));
   Prediction time;
   time.start_us = c.start_us;
   time.core_us = sm.us(queue * pieces * c.piece_ns * head_width(problem));
@@ -456,7 +456,7 @@ Prediction predict_attention(const Sm& sm, const Problem& problem, const KernelC
     return std::all_of(parameters.begin(), parameters.end(),
                        [&](const char* name) { return config.contains(name); });
   };
-  if (problem.contract->name == kFewKeys && has({"pieces"})) {
+  if (problem.contract->name == kFewKeys && has({"pieces", "warps"})) {
     return few_keys_attention(sm, problem, config);
   }
   if (problem.contract->name == kResident &&

@@ -167,7 +167,7 @@ struct FewQueriesAttention {
 // attention_few_keys. Fitted to 12 shapes of 1 to 3 blocks an SM with 64 to 256 keys.
 struct FewKeysAttention {
   double start_us = 3.8;  // until the keys are there, and from the last sums to the end
-  double piece_ns = 400;  // 16 keys of each warp, for their width in units of 64 dimensions
+  double piece_ns = 100;  // 16 keys, for their width in units of 64 dimensions
 };
 
 // attention_global_local_sm90. Fitted to four masks of 2048 and 4096 tokens, 64 dimensions a head.

@@ -297,6 +297,11 @@ std::optional<KernelConfig> window_config(const Use& use) {
                         use.ports.contains("lse") ? 2 : 3);
 }
 
+// By its name too: those of its parameters may well be a user's.
+bool has_few_keys(const contract::TemplateContract& contract) {
+  return contract.name == "attention_few_keys" && has_names(contract, few_keys_setting(0, 0));
+}
+
 // Of the kernel that has all keys of 16 queries at once, by times on an H200; nothing where larger
 // query tiles, which read less, have blocks enough for all SMs too.
 std::optional<KernelConfig> few_keys_config(const Use& use) {
@@ -311,10 +316,11 @@ std::optional<KernelConfig> few_keys_config(const Use& use) {
       use.dim("batch") * use.dim("heads") * mask::ceil_div(use.dim("q_len"), kRows);
   const double blocks_per_sm =
       static_cast<double>(blocks) / static_cast<double>(use.scope.device.at("device.sm_count"));
-  if (pieces > kMostPieces || blocks_per_sm > (pieces == 1 ? 3.0 : 1.5)) {
+  if (!has_few_keys(use.kernel->contract) || pieces > kMostPieces ||
+      blocks_per_sm > (pieces == 1 ? 3.0 : 1.5)) {
     return std::nullopt;
   }
-  return few_keys_setting(kWarps, std::max<std::int64_t>(pieces, 1));
+  return few_keys_setting(kWarps, pieces);
 }
 
 // Of the kernel for bands, by times on an H200; nothing where a warp that is ahead with lists of
@@ -458,9 +464,9 @@ std::optional<KernelConfig> setting_for_global_tokens(const Use& use) {
 // Whether it is a kernel for certain masks that has the parameters of one whose setting is known
 // here; a user's may have others.
 bool has_rule(const contract::TemplateContract& contract) {
-  return (takes_bands(contract) && (has_names(contract, few_keys_setting(0, 0)) ||
-                                    has_names(contract, window_setting(0, 0)) ||
-                                    has_names(contract, band_setting(0, 0, 1, 1, 0)))) ||
+  return (takes_bands(contract) &&
+          (has_few_keys(contract) || has_names(contract, window_setting(0, 0)) ||
+           has_names(contract, band_setting(0, 0, 1, 1, 0)))) ||
          (takes_global_tokens(contract) && (has_names(contract, global_local_setting(0, 0, 0, 0)) ||
                                             has_names(contract, resident_setting(0, 0, 0, 0))));
 }
@@ -475,17 +481,17 @@ bool is_for_certain_masks(const Use& use) {
   return takes_bands(use.kernel->contract) || takes_global_tokens(use.kernel->contract);
 }
 
-// A kernel for certain masks that has a setting is taken, and none of a lower rank. Kernels that
-// visit rows of keys may be better than those for bands, but where these have few keys.
+// Where a kernel for certain masks has a setting, none of a lower rank is taken. Kernels that visit
+// rows of keys may be better than others for bands, but not than the one for few keys.
 int rank(const Use& use) {
   const contract::TemplateContract& contract = use.kernel->contract;
-  return has_names(contract, few_keys_setting(0, 0))                        ? 3
+  return has_few_keys(contract)                                             ? 3
          : has_names(contract, window_setting(0, 0)) || reads_key_rows(use) ? 2
          : is_for_certain_masks(use)                                        ? 1
                                                                             : 0;
 }
 
-// Kernels for certain masks are taken only where they have a setting.
+// Kernels for certain masks whose rule is known here are taken only where they have a setting.
 bool is_out_of_place(const Use& use, const std::vector<Use>& uses, const AttentionMask& mask) {
   const auto has_list_setting = [&](const Use& one) {
     return list_setting_for_bands(one, mask).has_value();

@@ -125,15 +125,19 @@ __device__ void keep_tile(const Target& target, const Grid& grid, const std::uin
   }
 }
 
-// Around the evaluation of tiles, which runs beside the kernel for those that are drawn, if there
-// is one: that has waited for what is ahead of both.
-__device__ void start_beside_draws(const MaskView& mask) {
-  if (mask.drawn_part < 0) {
+// Whether tiles are evaluated beside the kernel that draws others, which has waited for what is
+// ahead of both. It has not made sure that all multiprocessors see it: classes are read from L2,
+// and masks with inputs, of which kernels ahead may have made bits, wait as ever.
+__device__ bool is_beside_draws(const MaskView& mask) {
+  return mask.drawn_part >= 0 && mask.input_count == 0;
+}
+__device__ void start_evaluation(const MaskView& mask) {
+  if (!is_beside_draws(mask)) {
     await_previous();
   }
 }
-__device__ void end_beside_draws(const MaskView& mask) {
-  if (mask.drawn_part >= 0) {
+__device__ void end_evaluation(const MaskView& mask) {
+  if (is_beside_draws(mask)) {
     let_next_start();
     wait_for_previous();
   }
@@ -148,7 +152,7 @@ __global__ void __launch_bounds__(kMostThreads)
   __shared__ std::int32_t open[kMostThreads];
   __shared__ std::int32_t open_count;
   const Program program = stored(mask, store);
-  start_beside_draws(mask);
+  start_evaluation(mask);
   const auto warps = static_cast<int>(blockDim.x) / kWarp;
   const auto warp = static_cast<int>(threadIdx.x) / kWarp;
   const Slots slots = {slot_memory, static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x)};
@@ -161,7 +165,7 @@ __global__ void __launch_bounds__(kMostThreads)
     }
     __syncthreads();
     const std::int64_t own = begin + stride * threadIdx.x;
-    if (own < grid.tile_count() && target.classes[own] == kOpen) {
+    if (own < grid.tile_count() && __ldcg(target.classes + own) == kOpen) {
       open[atomicAdd(&open_count, 1)] = static_cast<std::int32_t>(own);
     }
     __syncthreads();
@@ -178,7 +182,7 @@ __global__ void __launch_bounds__(kMostThreads)
       keep_tile(target, grid, bitmap, tile, place, found);
     }
   }
-  end_beside_draws(mask);
+  end_evaluation(mask);
 }
 
 // A warp finds out the rows of the tile, two a lane, with the bits that a function has for each,
@@ -218,7 +222,7 @@ __global__ void __launch_bounds__(kMostThreads)
   __shared__ ProgramStore store;
   __shared__ std::uint64_t bitmaps[kMostThreads / kWarp][mask::kTileWords];
   const Program program = stored(mask, store);
-  start_beside_draws(mask);
+  start_evaluation(mask);
   __syncthreads();
   const auto warp = static_cast<int>(threadIdx.x) / kWarp;
   std::uint64_t* bitmap = bitmaps[warp];
@@ -228,7 +232,7 @@ __global__ void __launch_bounds__(kMostThreads)
   const std::int64_t tiles = first < warps ? grid.tile_count() : 0;
   for (std::int64_t begin = first; begin < tiles; begin += warps * kWarp) {
     const std::int64_t own = begin + warps * lane();
-    const bool is_open = own < tiles && target.classes[own] == kOpen;
+    const bool is_open = own < tiles && __ldcg(target.classes + own) == kOpen;
     unsigned open = __ballot_sync(kFullWarp, is_open);
     for (; open != 0; open &= open - 1) {
       const auto tile =
@@ -239,7 +243,7 @@ __global__ void __launch_bounds__(kMostThreads)
       });
     }
   }
-  end_beside_draws(mask);
+  end_evaluation(mask);
 }
 
 // Of tiles that see what is drawn: a warp has neighbours, whose rows draw with the same numbers.

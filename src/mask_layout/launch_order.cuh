@@ -28,8 +28,8 @@ __device__ inline void await_previous() {
   wait_for_previous();
 }
 
-// The same for a kernel whose next one runs beside it: that starts when all that is ahead of the
-// two has been waited for, and itself waits, with wait_for_previous, only where it ends.
+// The same for a kernel whose next one may run beside it: that starts when all blocks of this one
+// have begun and waited, and waits for its end with wait_for_previous where it ends itself.
 __device__ inline void await_previous_beside_next() {
   wait_for_previous();
   let_next_start();
@@ -44,7 +44,7 @@ inline int capability() {
   return major;
 }
 
-// The launch of a kernel that calls await_previous, behind another of the same build.
+// The launch of a kernel that waits for the one ahead of it, behind another of the same build.
 inline cuda::LaunchConfig behind(cuda::LaunchConfig config) {
   config.is_programmatic = capability() >= 9;
   return config;

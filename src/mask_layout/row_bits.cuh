@@ -209,8 +209,8 @@ __device__ inline std::uint64_t kept_of_aligned(std::uint64_t start, std::uint32
   const std::uint32_t stretch = low_half(sum) / 64 * 64;
   const std::uint32_t ending = stretch ^ low_half(top);
   const std::uint32_t beginning = (stretch + 64) ^ low_half(top);
-  // The last bits of each are added, not exchanged: of the two, that is what multipliers can do,
-  // and what else there is to do in the loop has taken most of what they cannot.
+  // The last bits of a sum are added to the others, not set by an exclusive or: multipliers can
+  // add, and the units of logic are what bounds the loop.
   std::uint32_t last_bits[kKeys];
 #pragma unroll
   for (int i = 0; i < kKeys; ++i) {

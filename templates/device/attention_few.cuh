@@ -27,7 +27,8 @@ struct HeadRows {
 
   uint4 rows[2][kChunks];  // lane / 4, and eight further on
 
-  // Those from row `first` on. In place of rows behind the last one stands this.
+  // Those from row `first` on; rows behind `last`, which is one of the tensor, are row `last`
+  // again: their probabilities are 0, and what they are multiplied by must not be NaN.
   template <typename Stride>
   __device__ __forceinline__ void load(const T* all, Stride row_bytes, int first, int last,
                                        int lane) {
@@ -74,7 +75,7 @@ struct FewValues {
 
   uint4 rows[4][kChunks];
 
-  // As above.
+  // As HeadRows::load does.
   template <typename Stride>
   __device__ __forceinline__ void load(const T* all, Stride row_bytes, int first, int last,
                                        int lane) {

@@ -294,6 +294,15 @@ TEST_CASE("kernels of a user's may have parameters of their own") {
       return option.kernel == "attention_mine" && option.config.contains("turns");
     }));
   }
+  // Or parameters that are called as those of the library's.
+  const auto few =
+      options_with("attention/few_keys.jinja", "attention/mine.jinja",
+                   {{"_few_keys\"", "_mine\""},
+                    {"\"values\": [4, 8], \"default\": 4", "\"values\": [8], \"default\": 8"}},
+                   attention("causal", 12, 128, 128));
+  CHECK(std::ranges::any_of(few, [](const fusion::Option& option) {
+    return option.kernel == "attention_mine" && option.config.at("warps") == 8;
+  }));
   // Under the name of the library's, too.
   for (const char* const kernel : {"resident_sm90", "global_local_sm90"}) {
     const std::string file = "attention/" + std::string(kernel) + ".jinja";
