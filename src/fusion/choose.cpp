@@ -222,10 +222,10 @@ constexpr double kVeryLongRow = 96;
 KernelConfig band_setting(std::int64_t tile_q, std::int64_t tile_k, std::int64_t step,
                           std::int64_t stages, std::int64_t blocks_per_sm,
                           std::int64_t overlap = 0) {
-  return KernelConfig{{"tile_q", tile_q},  {"tile_k", tile_k},
-                      {"step", step},      {"key_groups", stages == 1 ? 1 : tile_k / step},
-                      {"stages", stages},  {"blocks_per_sm", blocks_per_sm},
-                      {"overlap", overlap}};
+  return KernelConfig{{"tile_q", tile_q},   {"tile_k", tile_k},
+                      {"step", step},       {"key_groups", stages == 1 ? 1 : tile_k / step},
+                      {"stages", stages},   {"blocks_per_sm", blocks_per_sm},
+                      {"overlap", overlap}, {"side_by_side", 0}};
 }
 
 KernelConfig window_setting(std::int64_t tile_k, std::int64_t groups) {
@@ -252,16 +252,21 @@ KernelConfig resident_setting(std::int64_t groups, std::int64_t local_boxes,
                       {"cluster", cluster}};
 }
 
+// Whether most rows of a band see as many keys as there are, and not fewer where it is cut.
+bool has_even_rows(const Use& use, double per_row) {
+  constexpr double kEven = 0.75;
+  return !has_open_side(use, use.scope.mask_band_first, use.scope.mask_band_end) ||
+         per_row >= kEven * static_cast<double>(mask::ceil_div(use.dim("kv_len"), mask::kTile));
+}
+
 // Few query tiles do not hide each other's waits: more warps to a tile do, and products while
 // threads make probabilities.
 std::optional<KernelConfig> few_tiles_config(const Use& use, bool is_wide, double per_row) {
   constexpr std::int64_t kShort = 1024;  // keys
-  constexpr double kEven = 0.75;
   const std::int64_t keys = use.dim("kv_len");
   const std::int64_t tiles = query_tiles(use);
   const std::int64_t sm_count = use.scope.device.at("device.sm_count");
-  const bool is_uneven = has_open_side(use, use.scope.mask_band_first, use.scope.mask_band_end) &&
-                         per_row < kEven * static_cast<double>(mask::ceil_div(keys, mask::kTile));
+  const bool is_uneven = !has_even_rows(use, per_row);
   const bool has_some = tiles >= 2 * sm_count;
   if (keys > (has_some && is_uneven ? 2 * kShort : kShort)) {
     return std::nullopt;
@@ -326,7 +331,7 @@ std::optional<KernelConfig> few_keys_config(const Use& use) {
 // Of the kernel for bands, by times on an H200; nothing where a warp that is ahead with lists of
 // tiles is worth its while. All keys of 64 queries at once is best where they fit registers: there
 // is one chain of waits then, and one maximum.
-std::optional<KernelConfig> band_config(const Use& use, const AttentionMask& mask) {
+std::optional<KernelConfig> band_tiles_config(const Use& use, const AttentionMask& mask) {
   constexpr std::int64_t kMostAtOnce = 192;  // keys
   constexpr std::int64_t kMostOfWide = 1024;
   const bool is_wide = has_wide_heads(use);
@@ -350,6 +355,18 @@ std::optional<KernelConfig> band_config(const Use& use, const AttentionMask& mas
   }
   const bool is_short = is_wide ? keys <= kMostOfWide : per_row < kLongRow;
   return is_short ? std::optional(band_setting(64, 64, 64, 2, is_wide ? 2 : 4)) : std::nullopt;
+}
+
+// The same, with batch elements side by side where rows are uneven and blocks of an element few:
+// one after the other, each would end with short rows alone.
+std::optional<KernelConfig> band_config(const Use& use, const AttentionMask& mask) {
+  std::optional<KernelConfig> config = band_tiles_config(use, mask);
+  if (config && use.dim("batch") > 1 && !has_even_rows(use, tiles_per_row(use, mask))) {
+    const std::int64_t blocks =
+        use.dim("heads") * mask::ceil_div(use.dim("q_len"), config->at("tile_q"));
+    config->at("side_by_side") = blocks < 2 * use.scope.device.at("device.sm_count") ? 1 : 0;
+  }
+  return config;
 }
 
 // Rows of more tiles leave nothing to pack, and lists of their groups take long to make.

@@ -500,6 +500,18 @@ TEST_CASE("bands of few keys, which the warps of 16 queries share") {
   CHECK(faults_of(cases) == "");
 }
 
+TEST_CASE("causal batch elements side by side, all of them or as many as L2 holds") {
+  std::vector<AttentionCase> cases = {
+      {"all", causal(), DType::Float16, 3, 4, 2, 700, 700},
+      {"late", causal_bottom_right(), DType::BFloat16, 7, 6, 6, 300, 500},
+      {"some", causal(), DType::Float16, 5, 12, 12, 2048, 2048},
+  };
+  for (AttentionCase& one : cases) {
+    one.kernel_of_sm90 = "attention/band_sm90";
+  }
+  CHECK(faults_of(cases) == "");
+}
+
 TEST_CASE("windows whose keys of a query tile lie in shared memory at once") {
   std::vector<AttentionCase> cases;
   const auto add = [&](const Mask& mask, DType dtype, std::int64_t q_len, std::int64_t kv_len,

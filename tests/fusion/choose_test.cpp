@@ -160,6 +160,24 @@ TEST_CASE("bands of few keys go to the kernel that has them at once, while it ha
   CHECK(kernel_of(window(242, 4, 512)) != few);
 }
 
+TEST_CASE("batch elements of short causal heads go side by side") {
+  const auto is_side_by_side = [](const Mask& mask, std::int64_t batch, std::int64_t heads,
+                                  std::int64_t length) {
+    Graph graph("batches");
+    const auto q = graph.input("q", {batch, heads, length, 64}, DType::Float16);
+    graph.output("y", graph.attention(q, q, q, {.mask = mask}));
+    const fusion::Option option = lowered(graph).options.at(0).at(0);
+    CHECK(option.kernel == "attention_band_sm90");
+    return option.config.at("side_by_side") == 1;
+  };
+  CHECK(is_side_by_side(causal(), 16, 12, 512));
+  CHECK(is_side_by_side(causal(), 16, 12, 2048));
+  CHECK_FALSE(is_side_by_side(causal(), 16, 12, 4096));
+  CHECK_FALSE(is_side_by_side(causal(), 1, 12, 1024));
+  CHECK_FALSE(is_side_by_side(Mask(), 16, 12, 512));
+  CHECK_FALSE(is_side_by_side(sliding_window(22, 22), 16, 12, 512));
+}
+
 TEST_CASE("windows of wide heads that are long, in large grids, go to the kernel with lists") {
   const auto choice = [](std::int64_t heads, std::int64_t length, std::int64_t head_dim) {
     return lowered(attention("window", heads, length, head_dim)).options.at(0).at(0);
@@ -337,7 +355,8 @@ TEST_CASE("steps of a band leave no stage that holds all keys") {
                                              {"key_groups", 1},
                                              {"stages", 1},
                                              {"blocks_per_sm", 1},
-                                             {"overlap", 0}}};
+                                             {"overlap", 0},
+                                             {"side_by_side", 0}}};
     return lowered(graph, "h200", {.scheme = {}, .settings = {{problem, setting}}})
         .origins.at(0)
         .refusal;

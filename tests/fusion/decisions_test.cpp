@@ -132,7 +132,8 @@ TEST_CASE("what makes one step of keys is allowed only where there is one") {
                                      {"key_groups", 1},
                                      {"stages", 1},
                                      {"blocks_per_sm", 1},
-                                     {"overlap", 0}}};
+                                     {"overlap", 0},
+                                     {"side_by_side", 0}}};
     return lowered_by(graph, {.scheme = {}, .settings = {{problem, setting}}})
         .origins.at(0)
         .refusal;
