@@ -293,6 +293,28 @@ Prediction few_keys_attention(const Sm& sm, const Problem& problem, const Kernel
   return time;
 }
 
+constexpr const char* kHeld = "attention_held_sm90";
+
+// Blocks hold all keys of a head.
+Prediction held_attention(const Sm& sm, const Problem& problem, const KernelConfig& config,
+                          const AttentionWork& work) {
+  const HeldAttention& c = sm.coefficients.held_attention;
+  contract::ContractScope scope = *problem.scope;
+  scope.config = config;
+  const auto [pieces, heads, batch] = contract::evaluate_launch(*problem.contract, scope).grid;
+  const auto queue =
+      static_cast<double>(mask::ceil_div(pieces * heads * batch, sm.device.sm_count));
+  const auto all = static_cast<double>(mask::ceil_div(scope.dims.at("q_len"), mask::kTile) *
+                                       mask::ceil_div(scope.dims.at("kv_len"), mask::kTile));
+  const mask::MaskFeatures& features = *work.features;
+  const double seen = all * static_cast<double>(features.full_tiles + features.part_tiles) /
+                      static_cast<double>(features.tiles);
+  Prediction time;
+  time.start_us = queue * c.start_us;
+  time.core_us = sm.us(queue * seen / static_cast<double>(pieces) * c.keys_ns);
+  return time;
+}
+
 constexpr const char* kFewQueries = "attention_few_queries";
 
 Prediction few_queries_attention(const Sm& sm, const Problem& problem, const KernelConfig& config,
@@ -458,6 +480,9 @@ Prediction predict_attention(const Sm& sm, const Problem& problem, const KernelC
   };
   if (problem.contract->name == kFewKeys && has({"pieces", "warps"})) {
     return few_keys_attention(sm, problem, config);
+  }
+  if (problem.contract->name == kHeld && has({"pieces"})) {
+    return held_attention(sm, problem, config, work);
   }
   if (problem.contract->name == kResident &&
       has({"groups", "local_boxes", "global_boxes", "cluster"})) {

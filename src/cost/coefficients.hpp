@@ -170,6 +170,12 @@ struct FewKeysAttention {
   double piece_ns = 100;  // 16 keys, for their width in units of 64 dimensions
 };
 
+// attention_held_sm90. Fitted to seven grids of a block an SM, of 10 to 64 tiles of keys a block.
+struct HeldAttention {
+  double start_us = 7.0;  // until the first keys are there, and from the last sums to the end
+  double keys_ns = 270;   // 64 keys of a query tile
+};
+
 // attention_global_local_sm90. Fitted to four masks of 2048 and 4096 tokens, 64 dimensions a head.
 struct GlobalLocalAttention {
   double start_us = 3.5;     // until the first data arrive, and from the last tile to the end
@@ -305,6 +311,7 @@ struct Coefficients {
   std::map<std::string, GatheredAttention, std::less<>> gathered_attention = {{"", {}}};
   std::map<std::string, StagedAttention, std::less<>> staged_attention = {{"", {}}};
   FewKeysAttention few_keys_attention;
+  HeldAttention held_attention;
   FewQueriesAttention few_queries_attention;
   GlobalLocalAttention global_local_attention;
   ResidentAttention resident_attention;

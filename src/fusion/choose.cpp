@@ -236,6 +236,10 @@ KernelConfig few_keys_setting(std::int64_t warps, std::int64_t pieces) {
   return KernelConfig{{"warps", warps}, {"pieces", pieces}};
 }
 
+KernelConfig held_setting(std::int64_t pieces) {
+  return KernelConfig{{"pieces", pieces}};
+}
+
 KernelConfig global_local_setting(std::int64_t tile_k, std::int64_t global_keys,
                                   std::int64_t global_tiles, std::int64_t slots) {
   return KernelConfig{{"tile_k", tile_k},
@@ -328,6 +332,34 @@ std::optional<KernelConfig> few_keys_config(const Use& use) {
   return few_keys_setting(kWarps, pieces);
 }
 
+// By its name too.
+bool has_held_keys(const contract::TemplateContract& contract) {
+  return contract.name == "attention_held_sm90" && has_names(contract, held_setting(0));
+}
+
+// Of the kernel that holds all keys of a head, by times on an H200; nothing where its blocks are
+// fewer than SMs or more, or where some of them or their four warp groups have more to do.
+std::optional<KernelConfig> held_config(const Use& use, double per_row) {
+  constexpr std::int64_t kGroups = 4;
+  const std::int64_t tiles = mask::ceil_div(use.dim("q_len"), mask::kTile);
+  if (!has_held_keys(use.kernel->contract) || tiles < kGroups ||
+      !has_open_side(use, use.scope.mask_band_first, use.scope.mask_band_end)) {
+    return std::nullopt;
+  }
+  const bool is_even = has_even_rows(use, per_row);
+  const auto sm_count = static_cast<double>(use.scope.device.at("device.sm_count"));
+  for (const std::int64_t pieces : {2, 1}) {
+    const auto blocks = static_cast<double>(use.dim("batch") * use.dim("heads") * pieces);
+    const double least = is_even || tiles <= kGroups ? 0.65 : 0.85;  // of the SMs
+    const std::int64_t pairs = mask::ceil_div(tiles, 2);
+    if (blocks <= sm_count && blocks >= least * sm_count &&
+        (is_even ? tiles % (kGroups * pieces) == 0 : pairs % pieces == 0)) {
+      return held_setting(pieces);
+    }
+  }
+  return std::nullopt;
+}
+
 // Of the kernel for bands, by times on an H200; nothing where a warp that is ahead with lists of
 // tiles is worth its while. All keys of 64 queries at once is best where they fit registers: there
 // is one chain of waits then, and one maximum.
@@ -404,7 +436,8 @@ std::optional<KernelConfig> list_setting_for_bands(const Use& use, const Attenti
 
 // Of a kernel for bands, one that is allowed.
 std::optional<KernelConfig> setting_for_bands(const Use& use, const AttentionMask& mask) {
-  for (const auto& config : {few_keys_config(use), window_config(use), band_config(use, mask)}) {
+  for (const auto& config : {few_keys_config(use), held_config(use, tiles_per_row(use, mask)),
+                             window_config(use), band_config(use, mask)}) {
     if (config && is_setting(use, *config)) {
       return config;
     }
@@ -481,9 +514,9 @@ std::optional<KernelConfig> setting_for_global_tokens(const Use& use) {
 // Whether it is a kernel for certain masks that has the parameters of one whose setting is known
 // here; a user's may have others.
 bool has_rule(const contract::TemplateContract& contract) {
-  return (takes_bands(contract) &&
-          (has_few_keys(contract) || has_names(contract, window_setting(0, 0)) ||
-           has_names(contract, band_setting(0, 0, 1, 1, 0)))) ||
+  return (takes_bands(contract) && (has_few_keys(contract) || has_held_keys(contract) ||
+                                    has_names(contract, window_setting(0, 0)) ||
+                                    has_names(contract, band_setting(0, 0, 1, 1, 0)))) ||
          (takes_global_tokens(contract) && (has_names(contract, global_local_setting(0, 0, 0, 0)) ||
                                             has_names(contract, resident_setting(0, 0, 0, 0))));
 }
@@ -499,10 +532,10 @@ bool is_for_certain_masks(const Use& use) {
 }
 
 // Where a kernel for certain masks has a setting, none of a lower rank is taken. Kernels that visit
-// rows of keys may be better than others for bands, but not than the one for few keys.
+// rows of keys may be better than others for bands, but not than those that have all keys at once.
 int rank(const Use& use) {
   const contract::TemplateContract& contract = use.kernel->contract;
-  return has_few_keys(contract)                                             ? 3
+  return has_few_keys(contract) || has_held_keys(contract)                  ? 3
          : has_names(contract, window_setting(0, 0)) || reads_key_rows(use) ? 2
          : is_for_certain_masks(use)                                        ? 1
                                                                             : 0;

@@ -512,6 +512,37 @@ TEST_CASE("causal batch elements side by side, all of them or as many as L2 hold
   CHECK(faults_of(cases) == "");
 }
 
+TEST_CASE("bands of short heads, whose keys a block holds") {
+  std::vector<AttentionCase> cases;
+  const auto add = [&](const char* name, const Mask& mask, std::int64_t heads, std::int64_t q_len,
+                       std::int64_t kv_len, std::int64_t head_dim, std::int64_t value_dim) {
+    for (const DType dtype : {DType::Float16, DType::BFloat16}) {
+      cases.push_back({name, mask, dtype, 11, heads, heads, q_len, kv_len, head_dim, value_dim});
+      cases.back().has_lse = dtype == DType::BFloat16;
+      cases.back().kernel_of_sm90 = "attention/held_sm90";
+    }
+  };
+  for (const std::int64_t heads : {6, 12}) {  // in two pieces, as wholes
+    for (const std::int64_t length : {449, 500, 512}) {
+      add("causal", causal(), heads, length, length, 64, 64);
+    }
+    add("wide_values", causal(), heads, 512, 512, 24, 64);
+    add("narrow_values", causal(), heads, 512, 512, 64, 40);
+    add("early", causal(), heads, 512, 300, 64, 64);
+    add("late", causal_bottom_right(), heads, 460, 512, 64, 64);
+    add("no_keys", causal_bottom_right(), heads, 512, 460, 64, 64);
+    add("to_the_end", key_position() - query_position() >= 130, heads, 512, 512, 64, 64);
+  }
+  for (const std::int64_t heads : {6, 12}) {
+    add("full", Mask(), heads, 512, 512, 64, 64);
+    add("full", Mask(), heads, 450, 77, 64, 64);
+  }
+  add("causal", causal(), 12, 200, 200, 64, 64);
+  add("causal", causal(), 12, 576, 576, 64, 64);
+  add("one_key", Mask(), 12, 256, 1, 64, 64);
+  CHECK(faults_of(cases) == "");
+}
+
 TEST_CASE("windows whose keys of a query tile lie in shared memory at once") {
   std::vector<AttentionCase> cases;
   const auto add = [&](const Mask& mask, DType dtype, std::int64_t q_len, std::int64_t kv_len,

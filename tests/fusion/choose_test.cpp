@@ -160,6 +160,38 @@ TEST_CASE("bands of few keys go to the kernel that has them at once, while it ha
   CHECK(kernel_of(window(242, 4, 512)) != few);
 }
 
+TEST_CASE("short heads, about as many as SMs, go to the kernel that holds all of their keys") {
+  const auto pieces = [](const char* mask, std::int64_t heads, std::int64_t length,
+                         std::int64_t head_dim = 64, const char* gpu = "h200") {
+    const Graph graph = attention(mask, heads, length, head_dim);
+    const fusion::Option option = lowered(graph, gpu).options.at(0).at(0);
+    return option.kernel == "attention_held_sm90" ? option.config.at("pieces") : 0;
+  };
+  for (const char* const mask : {"causal", "full"}) {
+    CHECK(pieces(mask, 132, 512) == 1);
+    CHECK(pieces(mask, 133, 512) == 0);
+    CHECK(pieces(mask, 113, 512) == 1);
+    CHECK(pieces(mask, 66, 512) == 2);
+    CHECK(pieces(mask, 67, 512) == 0);
+    CHECK(pieces(mask, 57, 512) == 2);
+    CHECK(pieces(mask, 33, 512) == 0);
+    CHECK(pieces(mask, 86, 256) == 1);
+    CHECK(pieces(mask, 85, 256) == 0);
+    CHECK(pieces(mask, 128, 512, 128) == 0);
+    CHECK(pieces(mask, 128, 512, 64, "a100") == 0);
+  }
+  CHECK(pieces("full", 86, 512) == 1);
+  CHECK(pieces("causal", 112, 512) == 0);
+  // Whose warp groups or blocks have as much to do one as the other.
+  CHECK(pieces("causal", 128, 576) == 1);
+  CHECK(pieces("full", 128, 576) == 0);
+  CHECK(pieces("causal", 128, 384) == 1);
+  CHECK(pieces("causal", 64, 384) == 0);
+  CHECK(pieces("causal", 128, 640) == 0);  // no room
+  CHECK(pieces("causal", 128, 192) == 0);
+  CHECK(pieces("sliding", 128, 512) == 0);
+}
+
 TEST_CASE("batch elements of short causal heads go side by side") {
   const auto is_side_by_side = [](const Mask& mask, std::int64_t batch, std::int64_t heads,
                                   std::int64_t length) {

@@ -185,10 +185,11 @@ void add_attention(Kernels& kernels, const base::DeviceProfile& device) {
                                    global || sliding_window(32, 32),
                                    random_blocks(64, 3, 5)};
   for (const std::int64_t head_dim : {64, 72, 128, 256}) {
-    for (const std::int64_t batch : {1, 16}) {
+    for (const auto& [batch, length] :
+         {std::pair{1, 1024}, std::pair{16, 1024}, std::pair{10, 512}}) {
       for (const Mask& mask : masks) {
         Graph graph("attention");
-        const Shape shape = {batch, 12, 1024, head_dim};
+        const Shape shape = {batch, 12, length, head_dim};
         const auto q = graph.input("q", shape, DType::BFloat16);
         const auto k = graph.input("k", shape, DType::BFloat16);
         const auto v = graph.input("v", shape, DType::BFloat16);
@@ -260,6 +261,10 @@ TEST_CASE("what is chosen compiles for every kind of GPU, without spills or lost
   add_attention(kernels, base::shipped_profile("h200"));
   CHECK(kernels.all().size() > 200);
   CHECK(kernels.faults(kernels.all()) == "");
+}
+
+TEST_CASE("attention of short heads compiles with all numbers of pieces") {
+  CHECK(Kernels().faults(with_values("attention/held_sm90.jinja", {{"pieces", {1, 2, 4}}})) == "");
 }
 
 TEST_CASE("attention over windows with global tokens compiles with all numbers of keys") {
