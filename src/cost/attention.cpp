@@ -304,14 +304,12 @@ Prediction held_attention(const Sm& sm, const Problem& problem, const KernelConf
   const auto [pieces, heads, batch] = contract::evaluate_launch(*problem.contract, scope).grid;
   const auto queue =
       static_cast<double>(mask::ceil_div(pieces * heads * batch, sm.device.sm_count));
-  const auto all = static_cast<double>(mask::ceil_div(scope.dims.at("q_len"), mask::kTile) *
-                                       mask::ceil_div(scope.dims.at("kv_len"), mask::kTile));
   const mask::MaskFeatures& features = *work.features;
-  const double seen = all * static_cast<double>(features.full_tiles + features.part_tiles) /
-                      static_cast<double>(features.tiles);
+  const auto of_head = static_cast<double>(features.full_tiles + features.part_tiles) /
+                       static_cast<double>(features.mask_batch * features.mask_heads);
   Prediction time;
   time.start_us = queue * c.start_us;
-  time.core_us = sm.us(queue * seen / static_cast<double>(pieces) * c.keys_ns);
+  time.core_us = sm.us(queue * of_head / static_cast<double>(pieces) * c.keys_ns);
   return time;
 }
 

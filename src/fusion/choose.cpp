@@ -306,9 +306,12 @@ std::optional<KernelConfig> window_config(const Use& use) {
                         use.ports.contains("lse") ? 2 : 3);
 }
 
-// By its name too: those of its parameters may well be a user's.
+// By their names too: those of their parameters may well be a user's.
 bool has_few_keys(const contract::TemplateContract& contract) {
   return contract.name == "attention_few_keys" && has_names(contract, few_keys_setting(0, 0));
+}
+bool has_held_keys(const contract::TemplateContract& contract) {
+  return contract.name == "attention_held_sm90" && has_names(contract, held_setting(0));
 }
 
 // Of the kernel that has all keys of 16 queries at once, by times on an H200; nothing where larger
@@ -332,11 +335,6 @@ std::optional<KernelConfig> few_keys_config(const Use& use) {
   return few_keys_setting(kWarps, pieces);
 }
 
-// By its name too.
-bool has_held_keys(const contract::TemplateContract& contract) {
-  return contract.name == "attention_held_sm90" && has_names(contract, held_setting(0));
-}
-
 // Of the kernel that holds all keys of a head, by times on an H200; nothing where its blocks are
 // fewer than SMs or more, or where some of them or their four warp groups have more to do.
 std::optional<KernelConfig> held_config(const Use& use, double per_row) {
@@ -347,13 +345,13 @@ std::optional<KernelConfig> held_config(const Use& use, double per_row) {
     return std::nullopt;
   }
   const bool is_even = has_even_rows(use, per_row);
+  const double least = is_even || tiles <= kGroups ? 0.65 : 0.85;  // of the SMs
   const auto sm_count = static_cast<double>(use.scope.device.at("device.sm_count"));
   for (const std::int64_t pieces : {2, 1}) {
     const auto blocks = static_cast<double>(use.dim("batch") * use.dim("heads") * pieces);
-    const double least = is_even || tiles <= kGroups ? 0.65 : 0.85;  // of the SMs
-    const std::int64_t pairs = mask::ceil_div(tiles, 2);
-    if (blocks <= sm_count && blocks >= least * sm_count &&
-        (is_even ? tiles % (kGroups * pieces) == 0 : pairs % pieces == 0)) {
+    const bool is_fair = is_even ? tiles % (kGroups * pieces) == 0
+                                 : mask::ceil_div(tiles, 2) % pieces == 0;  // pairs of tiles
+    if (is_fair && blocks <= sm_count && blocks >= least * sm_count) {
       return held_setting(pieces);
     }
   }
@@ -393,10 +391,10 @@ std::optional<KernelConfig> band_tiles_config(const Use& use, const AttentionMas
 // one after the other, each would end with short rows alone.
 std::optional<KernelConfig> band_config(const Use& use, const AttentionMask& mask) {
   std::optional<KernelConfig> config = band_tiles_config(use, mask);
-  if (config && use.dim("batch") > 1 && !has_even_rows(use, tiles_per_row(use, mask))) {
-    const std::int64_t blocks =
-        use.dim("heads") * mask::ceil_div(use.dim("q_len"), config->at("tile_q"));
-    config->at("side_by_side") = blocks < 2 * use.scope.device.at("device.sm_count") ? 1 : 0;
+  if (config && use.dim("batch") > 1 && !has_even_rows(use, tiles_per_row(use, mask)) &&
+      use.dim("heads") * mask::ceil_div(use.dim("q_len"), config->at("tile_q")) <
+          2 * use.scope.device.at("device.sm_count")) {
+    config->at("side_by_side") = 1;
   }
   return config;
 }

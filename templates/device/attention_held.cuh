@@ -2,8 +2,8 @@
 // tiles: which of these a block has, and what lies in shared memory.
 #pragma once
 
-#include "device/attention_band.cuh"
-#include "device/attention_softmax.cuh"
+#include "device/attention_band_mask.cuh"
+#include "device/attention_wgmma.cuh"
 
 namespace stof {
 
