@@ -458,13 +458,16 @@ LongTiles long_tiles(const Problem& problem, const KernelConfig& config, const T
     return {};
   }
   // The kernel goes through the replicas in sections, whose keys and values lie in L2 together.
+  const std::int64_t half_l2 = scope.device.at("device.l2_bytes") / 2;
   const std::int64_t key_bytes = scope.dims.at("kv_len") *
                                  (scope.dims.at("head_dim") + scope.dims.at("value_dim")) *
                                  size_bytes(scope.dtypes.at("T"));
-  const std::int64_t section = std::clamp<std::int64_t>(
-      scope.device.at("device.l2_bytes") / 2 / key_bytes, 1, replicas(problem));
-  const std::int64_t workers = scope.device.at("device.sm_count") * config.at("blocks_per_sm");
-  return long_tiles(tiles, section, workers);
+  const std::int64_t copies = replicas(problem);
+  const bool holds_all = scope.dims.at("batch") * scope.dims.at("kv_heads") * key_bytes <= half_l2;
+  const std::int64_t section =
+      holds_all ? copies : std::clamp<std::int64_t>(half_l2 / key_bytes, 1, copies);
+  return long_tiles(tiles, copies, section, scope.device.at("device.sm_count"),
+                    config.at("blocks_per_sm"));
 }
 
 Prediction predict_attention(const Sm& sm, const Problem& problem, const KernelConfig& config,

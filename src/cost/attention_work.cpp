@@ -22,6 +22,15 @@ std::int64_t median_entries(const TileWork& work, std::int64_t count) {
   return 0;
 }
 
+// How many tiles have more entries.
+std::int64_t longer_than(const TileWork& work, std::int64_t entries) {
+  std::int64_t tiles = 0;
+  for (const TileGroup& group : work.groups) {
+    tiles += group.entries > entries ? group.count : 0;
+  }
+  return tiles;
+}
+
 }  // namespace
 
 TileWork tile_work(const mask::AttentionTiles& tiles) {
@@ -66,43 +75,54 @@ bool packs_nothing(const TileWork& packed, const TileWork& plain) {
   return visits(packed) > (1 - kLeastGain) * visits(plain);
 }
 
-LongTiles long_tiles(const TileWork& work, std::int64_t replicas, std::int64_t workers) {
+LongTiles long_tiles(const TileWork& work, std::int64_t replicas, std::int64_t section,
+                     std::int64_t sm_count, std::int64_t blocks_per_sm) {
   constexpr std::int64_t kLeastEntries = 4;  // of a part of the longest; it has sums to write
   constexpr std::int64_t kLeastOfShort = 3;  // of a part of any other
   constexpr std::int64_t kMostParts = 16;
   constexpr std::int64_t kLeastOthers = 16;  // to one of a few long tiles
+  constexpr std::int64_t kLeastShared = 24;  // entries of tiles of which none is long
   std::int64_t count = 0;
   std::int64_t entries = 0;
   for (const TileGroup& group : work.groups) {
     count += group.count;
     entries += group.entries * group.count;
   }
-  const std::int64_t share = mask::ceil_div(entries * replicas, workers);
-  const std::int64_t least = std::max(kLeastEntries, median_entries(work, count));
+  if (count == 0) {
+    return {};
+  }
+  const std::int64_t workers = sm_count * blocks_per_sm;
+  const std::int64_t longest_row = work.groups.front().entries;
+  const std::int64_t median = median_entries(work, count);
+  // SMs that would be left over take their shares of tiles that are about as long as each other,
+  // and for the most part full: bitmaps take longer than is known here, and rows may be gathered.
+  const std::int64_t each = workers / (count * replicas);
+  if (count * replicas <= sm_count && each > 1 && longest_row >= kLeastShared &&
+      longest_row <= 2 * median && 2 * work.groups.front().part <= longest_row) {
+    const std::int64_t parts = std::min({kMostParts, each, longest_row / kLeastEntries});
+    return {.count = longer_than(work, parts * kLeastOfShort - 1), .parts = parts};
+  }
+  if (2 * longest_row <= 3 * median) {
+    return {};  // two parts would be shorter than most tiles, and one wave of blocks becomes two
+  }
+  const std::int64_t share = mask::ceil_div(entries * section, workers);
+  const std::int64_t least = std::max(kLeastEntries, median);
   // Parts are three quarters of what there is for each worker: they come first, and others make up
   // for them. Wholes take 1 to 6 % longer in longformer, bigbird and bigbird_block of 12 heads and
   // 4096 keys, halves up to 13 %.
   const std::int64_t of_part = std::max(least, share * 3 / 4);
-  const auto longer_than = [&](std::int64_t length) {
-    std::int64_t tiles = 0;
-    for (const TileGroup& group : work.groups) {
-      tiles += group.entries > length ? group.count : 0;
-    }
-    return tiles;
-  };
   // Many that are little longer, as causal masks have them, balance each other.
-  const bool are_few = longer_than(of_part) * kLeastOthers <= count;
+  const bool are_few = longer_than(work, of_part) * kLeastOthers <= count;
   const std::int64_t longest = are_few ? of_part : std::max(least, share);
-  if (longer_than(longest) == 0) {
+  if (longer_than(work, longest) == 0) {
     return {};
   }
   // Two turns take the sums of eight, so that there are more only where parts are long even so.
   constexpr std::int64_t kInTwoTurns = 8;
-  const std::int64_t longest_row = work.groups.front().entries;
   const std::int64_t parts =
       std::min({kMostParts, mask::ceil_div(longest_row, of_part),
                 std::max(kInTwoTurns, mask::ceil_div(longest_row, 2 * share))});
-  const std::int64_t split = longer_than(std::max(longest, parts * kLeastOfShort - 1));
+  const std::int64_t split = longer_than(work, std::max(longest, parts * kLeastOfShort - 1));
   return split == 0 ? LongTiles{} : LongTiles{.count = split, .parts = parts};
 }
 

@@ -44,8 +44,10 @@ struct LongTiles {
 };
 
 // Which query tiles take so much longer than their share of all the work that others would wait for
-// them, where `workers` take them and each is there `replicas` times.
-LongTiles long_tiles(const TileWork& work, std::int64_t replicas, std::int64_t workers);
+// them, or are so few that SMs would have nothing to do. Each is there `replicas` times, `section`
+// of which are worked on at a time.
+LongTiles long_tiles(const TileWork& work, std::int64_t replicas, std::int64_t section,
+                     std::int64_t sm_count, std::int64_t blocks_per_sm);
 
 // The same work with those in parts, which come first, in the order in which it is done.
 TileWork in_parts(const TileWork& work, const LongTiles& long_tiles);

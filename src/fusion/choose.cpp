@@ -225,7 +225,7 @@ KernelConfig band_setting(std::int64_t tile_q, std::int64_t tile_k, std::int64_t
   return KernelConfig{{"tile_q", tile_q},   {"tile_k", tile_k},
                       {"step", step},       {"key_groups", stages == 1 ? 1 : tile_k / step},
                       {"stages", stages},   {"blocks_per_sm", blocks_per_sm},
-                      {"overlap", overlap}, {"side_by_side", 0}};
+                      {"overlap", overlap}, {"order", 0}};
 }
 
 KernelConfig window_setting(std::int64_t tile_k, std::int64_t groups) {
@@ -264,29 +264,43 @@ bool has_even_rows(const Use& use, double per_row) {
 }
 
 // Few query tiles do not hide each other's waits: more warps to a tile do, and products while
-// threads make probabilities.
+// threads make probabilities. By times on an H200, where lists of tiles are up to 28 % slower; but
+// the SMs that long rows of fewer tiles leave over are of use to lists alone, for parts of rows.
 std::optional<KernelConfig> few_tiles_config(const Use& use, bool is_wide, double per_row) {
-  constexpr std::int64_t kShort = 1024;  // keys
-  const std::int64_t keys = use.dim("kv_len");
+  constexpr std::int64_t kShort = 512;  // keys
+  const std::int64_t keys =
+      std::min(use.dim("kv_len"), use.scope.mask_band_end - use.scope.mask_band_first);
   const std::int64_t tiles = query_tiles(use);
   const std::int64_t sm_count = use.scope.device.at("device.sm_count");
-  const bool is_uneven = !has_even_rows(use, per_row);
-  const bool has_some = tiles >= 2 * sm_count;
-  if (keys > (has_some && is_uneven ? 2 * kShort : kShort)) {
+  const double idle = 1 - 6.0 / 7 * static_cast<double>(tiles) / static_cast<double>(sm_count);
+  if (idle * per_row > (is_wide ? 25 : 15)) {
     return std::nullopt;
   }
-  // Where some rows are short, their tiles may as well wait for an SM of their own.
-  const bool may_wait = is_uneven && !has_some;
-  if (!is_wide) {
-    return keys > kShort && !is_uneven                         ? band_setting(64, 128, 128, 2, 3, 1)
-           : may_wait && tiles > sm_count && keys > kShort / 2 ? band_setting(64, 128, 64, 4, 1, 1)
-                                                               : band_setting(64, 128, 64, 3, 2, 1);
+  const KernelConfig alone = band_setting(64, 128, 64, is_wide ? 3 : 4, 1, 1);
+  KernelConfig two = band_setting(64, is_wide ? 64 : 128, 64, 3, 2, 1);
+  if (has_even_rows(use, per_row)) {
+    if (tiles <= sm_count) {
+      return is_wide || keys > kShort ? alone : two;
+    }
+    const std::int64_t most = tiles <= 2 * sm_count ? (is_wide ? 2 : 16) : (is_wide ? 1 : 2);
+    return keys <= most * kShort ? std::optional(two) : std::nullopt;
   }
-  if (may_wait || tiles <= sm_count) {
-    return band_setting(64, 128, 64, 3, 1, 1);
+  const bool has_few = 3 * tiles <= 4 * sm_count;
+  if (keys > (has_few ? 8 : 16) * kShort) {
+    return std::nullopt;
   }
-  const bool is_short = keys <= (has_some ? kShort / 2 : kShort);
-  return is_uneven || is_short ? std::optional(band_setting(64, 64, 64, 3, 2, 1)) : std::nullopt;
+  if (tiles > 2 * sm_count) {
+    return is_wide && keys > 4 * kShort ? alone : two;
+  }
+  const bool are_pairs =
+      is_wide ? keys <= (4 * tiles >= 7 * sm_count ? 2 : 1) * kShort : keys <= kShort || !has_few;
+  if (!are_pairs || (is_wide && tiles <= sm_count)) {
+    return alone;
+  }
+  if (tiles > sm_count && use.scope.mask_band_first <= 1 - use.dim("q_len")) {
+    two.at("order") = 2;
+  }
+  return two;
 }
 
 // Of the kernel that walks along short windows, by times on an H200; nothing where there are too
@@ -391,10 +405,11 @@ std::optional<KernelConfig> band_tiles_config(const Use& use, const AttentionMas
 // one after the other, each would end with short rows alone.
 std::optional<KernelConfig> band_config(const Use& use, const AttentionMask& mask) {
   std::optional<KernelConfig> config = band_tiles_config(use, mask);
-  if (config && use.dim("batch") > 1 && !has_even_rows(use, tiles_per_row(use, mask)) &&
+  if (config && config->at("order") == 0 && use.dim("batch") > 1 &&
+      !has_even_rows(use, tiles_per_row(use, mask)) &&
       use.dim("heads") * mask::ceil_div(use.dim("q_len"), config->at("tile_q")) <
           2 * use.scope.device.at("device.sm_count")) {
-    config->at("side_by_side") = 1;
+    config->at("order") = 1;
   }
   return config;
 }

@@ -23,6 +23,17 @@ __device__ __forceinline__ BandKeys keys_of_tile(const Band& band, int first_que
   return {first, max(count + tile_k - 1, 0) / tile_k};
 }
 
+// Which tile a block takes, counted from the one with the fewest keys, where there are more blocks
+// than SMs and an SM holds two. The first blocks go to an SM each, the others to SMs whose first
+// block is short, the shorter the longer that is. An H200 gives a second block to every other SM in
+// the order of the first ones, and to those in between when these are over.
+__device__ __forceinline__ int place_in_pairs(int block, int blocks, int sm_count) {
+  const int second = blocks - sm_count;
+  if (block >= sm_count)
+    return blocks - 1 - block;
+  return second + (2 * second > sm_count ? block : block / 2 + block % 2 * ((sm_count + 1) / 2));
+}
+
 // Those of 64 queries of the tile, relative to its first one. They begin at a multiple of a step,
 // so that no step leaves its stage, or of 64 in a stage that has room behind.
 struct GroupKeys {

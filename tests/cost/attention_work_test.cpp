@@ -36,33 +36,58 @@ TEST_CASE("of counts alone the mean is made") {
 
 TEST_CASE("tiles that others would wait for are worked on in parts") {
   using cost::LongTiles;
+  const auto long_tiles = [](const cost::TileWork& tiles, std::int64_t replicas,
+                             std::int64_t workers) {
+    return cost::long_tiles(tiles, replicas, replicas, 1, workers);
+  };
   const cost::TileWork global{.tile_q = 64, .groups = {{64, 10, 2}, {5, 4, 62}}};
   // 438 entries for each replica: three quarters of what each of 400 workers has are 10.
-  CHECK(cost::long_tiles(global, 12, 400) == LongTiles{2, 7});
+  CHECK(long_tiles(global, 12, 400) == LongTiles{2, 7});
   // More than eight only where parts are long even so.
-  CHECK(cost::long_tiles(global, 12, 660) == LongTiles{2, 8});
-  CHECK(cost::long_tiles({.tile_q = 64, .groups = {{256, 10, 2}, {5, 4, 62}}}, 12, 660) ==
+  CHECK(long_tiles(global, 12, 660) == LongTiles{2, 8});
+  CHECK(long_tiles({.tile_q = 64, .groups = {{256, 10, 2}, {5, 4, 62}}}, 12, 660) ==
         LongTiles{2, 9});
   // A few are long where they are three quarters of it, many where they are more than all of it.
-  CHECK(cost::long_tiles({.tile_q = 64, .groups = {{32, 10, 2}, {5, 4, 30}}}, 40, 264) ==
+  CHECK(long_tiles({.tile_q = 64, .groups = {{32, 10, 2}, {5, 4, 30}}}, 40, 264) ==
         LongTiles{2, 2});
-  CHECK(cost::long_tiles({.tile_q = 64, .groups = {{32, 10, 3}, {5, 4, 29}}}, 37, 264) ==
-        LongTiles{});
+  CHECK(long_tiles({.tile_q = 64, .groups = {{32, 10, 3}, {5, 4, 29}}}, 37, 264) == LongTiles{});
   // More work than that for each: the long ones are done before the rest.
-  CHECK(cost::long_tiles(global, 1000, 400) == LongTiles{});
+  CHECK(long_tiles(global, 1000, 400) == LongTiles{});
   // Parts are not made shorter than most tiles are, nor than pays.
-  CHECK(cost::long_tiles(global, 1, 10000) == LongTiles{2, 13});
-  CHECK(cost::long_tiles({.tile_q = 64, .groups = {{90, 0, 1}, {1, 0, 9}}}, 1, 10000) ==
+  CHECK(long_tiles(global, 1, 10000) == LongTiles{2, 13});
+  CHECK(long_tiles({.tile_q = 64, .groups = {{90, 0, 1}, {1, 0, 9}}}, 1, 10000) ==
         LongTiles{1, 16});
-  CHECK(cost::long_tiles({.tile_q = 64, .groups = {{4, 0, 9}}}, 1, 10000) == LongTiles{});
-  CHECK(cost::long_tiles({.tile_q = 64, .groups = {}}, 1, 100) == LongTiles{});
+  CHECK(long_tiles({.tile_q = 64, .groups = {{4, 0, 9}}}, 1, 10000) == LongTiles{});
+  CHECK(long_tiles({.tile_q = 64, .groups = {}}, 1, 100) == LongTiles{});
   // Two parts of the longest would be shorter than a part may be.
-  CHECK(cost::long_tiles({.tile_q = 64, .groups = {{5, 0, 2}, {1, 0, 60}}}, 1, 100) == LongTiles{});
+  CHECK(long_tiles({.tile_q = 64, .groups = {{5, 0, 2}, {1, 0, 60}}}, 1, 100) == LongTiles{});
   const cost::TileWork causal_64 = work(causal(), 1024, 64);
-  CHECK(cost::long_tiles(causal_64, 12, 396) == LongTiles{7, 2});
+  CHECK(long_tiles(causal_64, 12, 396) == LongTiles{7, 2});
 
   CHECK(cost::in_parts(global, {2, 5}).groups == std::vector<TileGroup>{{13, 2, 10}, {5, 4, 62}});
   CHECK(cost::in_parts(global, {1, 64}).groups ==
         std::vector<TileGroup>{{1, 1, 64}, {64, 10, 1}, {5, 4, 62}});
   CHECK(cost::in_parts(global, {}) == global);
+}
+
+TEST_CASE("tiles that leave SMs with nothing to do are worked on in parts") {
+  using cost::LongTiles;
+  const cost::TileWork full{.tile_q = 64, .groups = {{64, 0, 4}}};
+  // As many parts as there are blocks for, 264, of four entries or more and no more than 16.
+  CHECK(cost::long_tiles(full, 4, 4, 132, 2) == LongTiles{4, 16});
+  CHECK(cost::long_tiles(full, 12, 12, 132, 2) == LongTiles{4, 5});
+  CHECK(cost::long_tiles(full, 33, 33, 132, 2) == LongTiles{4, 2});
+  CHECK(cost::long_tiles(full, 33, 33, 132, 1) == LongTiles{});
+  CHECK(cost::long_tiles(full, 34, 34, 132, 3) == LongTiles{});
+  CHECK(cost::long_tiles({.tile_q = 64, .groups = {{24, 0, 4}}}, 4, 4, 132, 2) == LongTiles{4, 6});
+  CHECK(cost::long_tiles({.tile_q = 64, .groups = {{23, 0, 4}}}, 4, 4, 132, 2) == LongTiles{});
+  CHECK(cost::long_tiles({.tile_q = 64, .groups = {{64, 33, 4}}}, 4, 4, 132, 2) == LongTiles{});
+  // All replicas count, though fewer are worked on at a time.
+  CHECK(cost::long_tiles(full, 12, 1, 132, 2) == LongTiles{4, 5});
+  // The tiles of a causal mask that are no shorter than their parts would be.
+  CHECK(cost::long_tiles(work(causal(), 2048, 64), 2, 2, 132, 2) == LongTiles{21, 4});
+  // Tiles of a chunk of the last queries: none is so much longer that two would be better.
+  const cost::TileWork chunk{
+      .tile_q = 64, .groups = {{64, 1, 1}, {63, 1, 1}, {62, 1, 1}, {61, 1, 1}, {60, 1, 1}}};
+  CHECK(cost::long_tiles(chunk, 32, 12, 132, 2) == LongTiles{});
 }

@@ -413,6 +413,30 @@ TEST_CASE("a few rows that see all keys, which are worked on in parts") {
   CHECK(faults_of(cases) == "");
 }
 
+TEST_CASE("tiles so few that each is worked on in parts") {
+  std::vector<AttentionCase> cases;
+  for (const std::int64_t head_dim : {32, 64, 128, 256}) {
+    for (const DType dtype : {DType::Float16, DType::BFloat16}) {
+      const auto add = [&](const char* name, const Mask& mask, std::int64_t heads,
+                           std::int64_t kv_heads, std::int64_t q_len, std::int64_t kv_len) {
+        cases.push_back({name, mask, dtype, 1, heads, kv_heads, q_len, kv_len, head_dim, head_dim});
+        cases.back().has_lse = q_len < 100;
+      };
+      add("full", Mask(), 2, 2, 130, 4000);
+      add("shared", Mask(), 8, 2, 70, 2100);
+      add("one tile", Mask(), 1, 1, 33, 5000);
+      add("causal", causal(), 1, 1, 2500, 2500);
+      add("late", causal_bottom_right(), 6, 3, 200, 3000);
+      add("every other tile", (key_position() / 64 + query_position() / 64) % 2 == 0, 2, 2, 400,
+          5000);
+    }
+  }
+  // Twice the keys that half of an L2 of 50 MB holds, which are read all the same.
+  cases.push_back(
+      {"many keys", causal_bottom_right(), DType::Float16, 1, 16, 8, 128, 12288, 128, 128});
+  CHECK(faults_of(cases) == "");
+}
+
 TEST_CASE("parts that no one waits for, put together by whoever leaves the last one") {
   const std::filesystem::path header = "device/attention_parts.cuh";
   std::string text =
@@ -509,6 +533,32 @@ TEST_CASE("causal batch elements side by side, all of them or as many as L2 hold
   for (AttentionCase& one : cases) {
     one.kernel_of_sm90 = "attention/band_sm90";
   }
+  CHECK(faults_of(cases) == "");
+}
+
+TEST_CASE("causal blocks that are all on an SM at once, in pairs") {
+  std::vector<AttentionCase> cases;
+  const auto add = [&](const char* name, const Mask& mask, std::int64_t batch, std::int64_t heads,
+                       std::int64_t q_len, std::int64_t kv_len, std::int64_t head_dim,
+                       std::int64_t value_dim) {
+    for (const DType dtype : {DType::Float16, DType::BFloat16}) {
+      const std::int64_t kv_heads = heads % 3 == 0 ? heads / 3 : heads;
+      cases.push_back(
+          {name, mask, dtype, batch, heads, kv_heads, q_len, kv_len, head_dim, value_dim});
+      cases.back().has_lse = batch == 1;
+      cases.back().kernel_of_sm90 = "attention/band_sm90";
+    }
+  };
+  for (const std::int64_t heads : {17, 24, 25, 33}) {  // of eight tiles; 132 SMs
+    add("causal", causal(), 1, heads, 500, 500, 64, 64);
+    add("wide", causal(), 1, heads, 512, 512, 128, 72);
+    add("late", causal_bottom_right(), 1, heads, 510, 640, 64, 40);
+    add("no_keys", causal_bottom_right(), 1, heads, 449, 300, 32, 64);
+  }
+  add("batches", causal(), 3, 5, 700, 700, 64, 64);
+  add("batches", causal(), 2, 12, 511, 511, 64, 64);
+  add("batches", causal(), 4, 7, 512, 512, 96, 128);
+  add("long", causal(), 1, 6, 2040, 2040, 64, 64);
   CHECK(faults_of(cases) == "");
 }
 

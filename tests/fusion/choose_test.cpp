@@ -120,7 +120,7 @@ TEST_CASE("bands go to the kernel for them where rows are short") {
     CHECK(kernel_of(attention("full", 12, 8192, head_dim)) == block_wise);
     CHECK(kernel_of(attention("causal", 12, 1024, head_dim)) == band);
     CHECK(kernel_of(attention("causal", 12, 2048, head_dim)) == band);
-    CHECK(kernel_of(attention("causal", 2, 2048, head_dim)) != band);  // few tiles, and long
+    CHECK(kernel_of(attention("causal", 1, 8192, head_dim)) != band);  // few tiles, and long
   }
   CHECK(kernel_of(attention("full", 12, 2048, 64)) == block_wise);
   CHECK(kernel_of(attention("full", 12, 2048, 128)) == block_wise);
@@ -200,7 +200,7 @@ TEST_CASE("batch elements of short causal heads go side by side") {
     graph.output("y", graph.attention(q, q, q, {.mask = mask}));
     const fusion::Option option = lowered(graph).options.at(0).at(0);
     CHECK(option.kernel == "attention_band_sm90");
-    return option.config.at("side_by_side") == 1;
+    return option.config.at("order") == 1;
   };
   CHECK(is_side_by_side(causal(), 16, 12, 512));
   CHECK(is_side_by_side(causal(), 16, 12, 2048));
@@ -208,6 +208,57 @@ TEST_CASE("batch elements of short causal heads go side by side") {
   CHECK_FALSE(is_side_by_side(causal(), 1, 12, 1024));
   CHECK_FALSE(is_side_by_side(Mask(), 16, 12, 512));
   CHECK_FALSE(is_side_by_side(sliding_window(22, 22), 16, 12, 512));
+}
+
+TEST_CASE("few query tiles along a band have an SM each, share it with one more, or go to lists") {
+  const auto choice = [](const char* mask, std::int64_t heads, std::int64_t length,
+                         std::int64_t head_dim) {
+    return lowered(attention(mask, heads, length, head_dim)).options.at(0).at(0);
+  };
+  const auto blocks_per_sm = [&](const char* mask, std::int64_t heads, std::int64_t length,
+                                 std::int64_t head_dim = 64) {
+    const fusion::Option option = choice(mask, heads, length, head_dim);
+    return option.kernel == "attention_band_sm90" ? option.config.at("blocks_per_sm") : 0;
+  };
+  // Of 132 SMs: rows that are as long as each other.
+  CHECK(blocks_per_sm("full", 4, 2048) == 1);
+  CHECK(blocks_per_sm("full", 8, 512) == 2);
+  CHECK(blocks_per_sm("full", 8, 2048) == 2);
+  CHECK(blocks_per_sm("full", 12, 2048) == 0);
+  CHECK(blocks_per_sm("full", 4, 2048, 128) == 1);
+  CHECK(blocks_per_sm("full", 8, 2048, 128) == 0);
+  CHECK(blocks_per_sm("window", 2, 4096) == 1);
+  CHECK(blocks_per_sm("window", 4, 4096) == 2);
+  // Fewer tiles, and long: lists cut them in parts.
+  CHECK(blocks_per_sm("full", 1, 4096) == 0);
+  CHECK(blocks_per_sm("full", 1, 4096, 128) == 0);
+  CHECK(blocks_per_sm("full", 4, 1024) == 1);
+  // Rows of a causal mask.
+  CHECK(blocks_per_sm("causal", 2, 2048) == 1);
+  CHECK(blocks_per_sm("causal", 1, 8192) == 0);
+  CHECK(blocks_per_sm("causal", 6, 4096) == 2);
+  CHECK(blocks_per_sm("causal", 8, 2048, 128) == 1);
+  CHECK(blocks_per_sm("causal", 32, 512, 128) == 2);
+}
+
+TEST_CASE("causal blocks that are all on an SM at once lie in pairs, a long one with a short one") {
+  const auto is_paired = [](const Mask& mask, std::int64_t batch, std::int64_t heads,
+                            std::int64_t length) {
+    Graph graph("pairs");
+    const auto q = graph.input("q", {batch, heads, length, 64}, DType::Float16);
+    graph.output("y", graph.attention(q, q, q, {.mask = mask}));
+    const fusion::Option option = lowered(graph).options.at(0).at(0);
+    CHECK(option.kernel == "attention_band_sm90");
+    return option.config.at("order") == 2;
+  };
+  CHECK(is_paired(causal(), 1, 12, 1024));
+  CHECK(is_paired(causal(), 2, 8, 1024));
+  CHECK(is_paired(causal(), 1, 33, 512));  // two to each of 132 SMs
+  CHECK_FALSE(is_paired(causal(), 1, 34, 512));
+  CHECK_FALSE(is_paired(causal(), 1, 16, 512));  // one
+  CHECK_FALSE(is_paired(Mask(), 1, 12, 1024));
+  // Whose first rows are the longest, while those of the last queries come first.
+  CHECK_FALSE(is_paired(key_position() >= query_position(), 1, 12, 1024));
 }
 
 TEST_CASE("windows of wide heads that are long, in large grids, go to the kernel with lists") {
@@ -388,7 +439,7 @@ TEST_CASE("steps of a band leave no stage that holds all keys") {
                                              {"stages", 1},
                                              {"blocks_per_sm", 1},
                                              {"overlap", 0},
-                                             {"side_by_side", 0}}};
+                                             {"order", 0}}};
     return lowered(graph, "h200", {.scheme = {}, .settings = {{problem, setting}}})
         .origins.at(0)
         .refusal;

@@ -133,7 +133,7 @@ TEST_CASE("what makes one step of keys is allowed only where there is one") {
                                      {"stages", 1},
                                      {"blocks_per_sm", 1},
                                      {"overlap", 0},
-                                     {"side_by_side", 0}}};
+                                     {"order", 0}}};
     return lowered_by(graph, {.scheme = {}, .settings = {{problem, setting}}})
         .origins.at(0)
         .refusal;
