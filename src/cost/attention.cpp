@@ -451,10 +451,13 @@ bool takes_long_tiles(const contract::TemplateContract& contract) {
 }
 
 LongTiles long_tiles(const Problem& problem, const KernelConfig& config, const TileWork& tiles) {
-  // Wider rows are not faster in parts, and kernels have no code for these.
+  // Wider rows are not faster in parts, and kernels have no code for these. Keys of so few queries
+  // are shared out by a kernel of their own.
   constexpr std::int64_t kWidest = 128;
+  constexpr std::int64_t kFewQueries = 16;
   const contract::ContractScope& scope = *problem.scope;
-  if (!takes_long_tiles(*problem.contract) || scope.dims.at("value_dim") > kWidest) {
+  if (!takes_long_tiles(*problem.contract) || scope.dims.at("value_dim") > kWidest ||
+      scope.dims.at("q_len") <= kFewQueries) {
     return {};
   }
   // The kernel goes through the replicas in sections, whose keys and values lie in L2 together.

@@ -265,15 +265,18 @@ bool has_even_rows(const Use& use, double per_row) {
 
 // Few query tiles do not hide each other's waits: more warps to a tile do, and products while
 // threads make probabilities. By times on an H200, where lists of tiles are up to 28 % slower; but
-// the SMs that long rows of fewer tiles leave over are of use to lists alone, for parts of rows.
+// the SMs that long rows of fewer tiles leave over are of use to lists alone, for parts of rows,
+// and what many keys of a few queries wait for is memory.
 std::optional<KernelConfig> few_tiles_config(const Use& use, bool is_wide, double per_row) {
   constexpr std::int64_t kShort = 512;  // keys
+  constexpr std::int64_t kFewQueries = 16;
   const std::int64_t keys =
       std::min(use.dim("kv_len"), use.scope.mask_band_end - use.scope.mask_band_first);
   const std::int64_t tiles = query_tiles(use);
   const std::int64_t sm_count = use.scope.device.at("device.sm_count");
   const double idle = 1 - 6.0 / 7 * static_cast<double>(tiles) / static_cast<double>(sm_count);
-  if (idle * per_row > (is_wide ? 25 : 15)) {
+  if (idle * per_row > (is_wide ? 25 : 15) ||
+      (use.dim("q_len") <= kFewQueries && keys > 2 * kShort)) {
     return std::nullopt;
   }
   const KernelConfig alone = band_setting(64, 128, 64, is_wide ? 3 : 4, 1, 1);

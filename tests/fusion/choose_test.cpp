@@ -104,6 +104,7 @@ TEST_CASE("few queries go to the kernel for them, which shares the keys of a hea
     CHECK(choice(1, 8, 8, q_len).kernel == "attention_few_queries");
   }
   CHECK(choice(16, 32, 4, 16).kernel != "attention_few_queries");  // 128 queries of a key head
+  CHECK(choice(16, 32, 8, 4).kernel != "attention_band_sm90");     // which memory bounds
 }
 
 TEST_CASE("bands go to the kernel for them where rows are short") {

@@ -65,7 +65,7 @@ class Cases(unittest.TestCase):
         self.assertEqual([case.text for case in cases], given[:2])
         cases = bench_results.parse_cases([], bench_results.parse_attention_case, bench_results.ATTENTION_CASES)
         self.assertEqual((len(cases), cases[0].kv_len, cases[-1].kv_len), (59, 128, 16384))
-        self.assertEqual(len({case.text for case in cases}), 56)
+        self.assertEqual(len({case.text for case in cases}), 59)
         cases = bench_results.parse_cases([], bench_results.parse_fusion_case, bench_results.FUSION_CASES)
         self.assertEqual((len(cases), cases[-1].text), (42, "gated:32768:4096"))
         cases = bench_results.parse_cases([], bench_results.parse_model_case, bench_results.MODEL_CASES)
