@@ -454,10 +454,9 @@ LongTiles long_tiles(const Problem& problem, const KernelConfig& config, const T
   // Wider rows are not faster in parts, and kernels have no code for these. Keys of so few queries
   // are shared out by a kernel of their own.
   constexpr std::int64_t kWidest = 128;
-  constexpr std::int64_t kFewQueries = 16;
   const contract::ContractScope& scope = *problem.scope;
   if (!takes_long_tiles(*problem.contract) || scope.dims.at("value_dim") > kWidest ||
-      scope.dims.at("q_len") <= kFewQueries) {
+      scope.dims.at("q_len") <= kFewQueryRows) {
     return {};
   }
   // The kernel goes through the replicas in sections, whose keys and values lie in L2 together.

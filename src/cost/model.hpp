@@ -82,6 +82,9 @@ Problem make_problem(const contract::TemplateContract& contract,
                      const contract::ContractScope& scope, const Epilogue& epilogue,
                      double tensor_bytes);
 
+// So many rows of queries to a head, or fewer, have a kernel of their own, few_queries.jinja.
+inline constexpr std::int64_t kFewQueryRows = 16;
+
 // Whether an attention template can work on long query tiles in parts, and which ones a setting of
 // it is to, out of these.
 bool takes_long_tiles(const contract::TemplateContract& contract);

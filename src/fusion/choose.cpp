@@ -263,47 +263,65 @@ bool has_even_rows(const Use& use, double per_row) {
          per_row >= kEven * static_cast<double>(mask::ceil_div(use.dim("kv_len"), mask::kTile));
 }
 
+// Two warp groups take turns at the keys of a tile. Such a block has an SM to itself, or shares it
+// with one more; wide heads then leave room for one warp group each.
+KernelConfig lone_band_setting(bool is_wide) {
+  return band_setting(64, 128, 64, is_wide ? 3 : 4, 1, 1);
+}
+KernelConfig shared_band_setting(bool is_wide) {
+  return band_setting(64, is_wide ? 64 : 128, 64, 3, 2, 1);
+}
+
+// Of tiles with as many keys each, `per_sm` of them for each SM.
+std::optional<KernelConfig> few_even_tiles_config(std::int64_t keys, double per_sm, bool is_wide) {
+  if (per_sm <= 1) {
+    return is_wide || keys > 512 ? lone_band_setting(is_wide) : shared_band_setting(is_wide);
+  }
+  const std::int64_t most = per_sm <= 2 ? (is_wide ? 1024 : 8192) : (is_wide ? 512 : 1024);
+  return keys <= most ? std::optional(shared_band_setting(is_wide)) : std::nullopt;
+}
+
+// Of tiles some of which have few keys; the last ones have the most where `keys_grow`.
+std::optional<KernelConfig> few_uneven_tiles_config(std::int64_t keys, double per_sm, bool is_wide,
+                                                    bool keys_grow) {
+  const bool has_few = per_sm <= 4.0 / 3;
+  if (keys > (has_few ? 4096 : 8192)) {
+    return std::nullopt;
+  }
+  if (per_sm > 2) {
+    return is_wide && keys > 2048 ? lone_band_setting(is_wide) : shared_band_setting(is_wide);
+  }
+  const bool is_shared =
+      is_wide ? per_sm > 1 && keys <= (per_sm >= 1.75 ? 1024 : 512) : !has_few || keys <= 512;
+  if (!is_shared) {
+    return lone_band_setting(is_wide);
+  }
+  KernelConfig config = shared_band_setting(is_wide);
+  if (per_sm > 1 && keys_grow) {
+    config.at("order") = 2;
+  }
+  return config;
+}
+
 // Few query tiles do not hide each other's waits: more warps to a tile do, and products while
 // threads make probabilities. By times on an H200, where lists of tiles are up to 28 % slower; but
 // the SMs that long rows of fewer tiles leave over are of use to lists alone, for parts of rows,
 // and what many keys of a few queries wait for is memory.
 std::optional<KernelConfig> few_tiles_config(const Use& use, bool is_wide, double per_row) {
-  constexpr std::int64_t kShort = 512;  // keys
-  constexpr std::int64_t kFewQueries = 16;
+  constexpr std::int64_t kMostOfFewQueries = 1024;  // keys
   const std::int64_t keys =
       std::min(use.dim("kv_len"), use.scope.mask_band_end - use.scope.mask_band_first);
-  const std::int64_t tiles = query_tiles(use);
-  const std::int64_t sm_count = use.scope.device.at("device.sm_count");
-  const double idle = 1 - 6.0 / 7 * static_cast<double>(tiles) / static_cast<double>(sm_count);
+  const double per_sm = static_cast<double>(query_tiles(use)) /
+                        static_cast<double>(use.scope.device.at("device.sm_count"));
+  const double idle = 1 - 6.0 / 7 * per_sm;
   if (idle * per_row > (is_wide ? 25 : 15) ||
-      (use.dim("q_len") <= kFewQueries && keys > 2 * kShort)) {
+      (use.dim("q_len") <= cost::kFewQueryRows && keys > kMostOfFewQueries)) {
     return std::nullopt;
   }
-  const KernelConfig alone = band_setting(64, 128, 64, is_wide ? 3 : 4, 1, 1);
-  KernelConfig two = band_setting(64, is_wide ? 64 : 128, 64, 3, 2, 1);
-  if (has_even_rows(use, per_row)) {
-    if (tiles <= sm_count) {
-      return is_wide || keys > kShort ? alone : two;
-    }
-    const std::int64_t most = tiles <= 2 * sm_count ? (is_wide ? 2 : 16) : (is_wide ? 1 : 2);
-    return keys <= most * kShort ? std::optional(two) : std::nullopt;
-  }
-  const bool has_few = 3 * tiles <= 4 * sm_count;
-  if (keys > (has_few ? 8 : 16) * kShort) {
-    return std::nullopt;
-  }
-  if (tiles > 2 * sm_count) {
-    return is_wide && keys > 4 * kShort ? alone : two;
-  }
-  const bool are_pairs =
-      is_wide ? keys <= (4 * tiles >= 7 * sm_count ? 2 : 1) * kShort : keys <= kShort || !has_few;
-  if (!are_pairs || (is_wide && tiles <= sm_count)) {
-    return alone;
-  }
-  if (tiles > sm_count && use.scope.mask_band_first <= 1 - use.dim("q_len")) {
-    two.at("order") = 2;
-  }
-  return two;
+  return has_even_rows(use, per_row)
+             ? few_even_tiles_config(keys, per_sm, is_wide)
+             : few_uneven_tiles_config(keys, per_sm, is_wide,
+                                       use.scope.mask_band_first <= 1 - use.dim("q_len"));
 }
 
 // Of the kernel that walks along short windows, by times on an H200; nothing where there are too
@@ -404,8 +422,8 @@ std::optional<KernelConfig> band_tiles_config(const Use& use, const AttentionMas
   return is_short ? std::optional(band_setting(64, 64, 64, 2, is_wide ? 2 : 4)) : std::nullopt;
 }
 
-// The same, with batch elements side by side where rows are uneven and blocks of an element few:
-// one after the other, each would end with short rows alone.
+// The same, with batch elements side by side where rows are uneven, blocks of an element few and
+// not in pairs: one after the other, each would end with short rows alone.
 std::optional<KernelConfig> band_config(const Use& use, const AttentionMask& mask) {
   std::optional<KernelConfig> config = band_tiles_config(use, mask);
   if (config && config->at("order") == 0 && use.dim("batch") > 1 &&

@@ -54,6 +54,17 @@ std::string kernel_of(const Graph& graph, const char* device = "h200") {
   return lowered(graph, device).options.at(0).at(0).kernel;
 }
 
+// In which a band of heads of 64 dimensions goes through its tiles.
+std::int64_t order_of_band(const Mask& mask, std::int64_t batch, std::int64_t heads,
+                           std::int64_t length) {
+  Graph graph("bands");
+  const auto q = graph.input("q", {batch, heads, length, 64}, DType::Float16);
+  graph.output("y", graph.attention(q, q, q, {.mask = mask}));
+  const fusion::Option option = lowered(graph).options.at(0).at(0);
+  CHECK(option.kernel == "attention_band_sm90");
+  return option.config.at("order");
+}
+
 }  // namespace
 
 TEST_CASE("products go to the kernel that was the fastest on an H200") {
@@ -196,12 +207,7 @@ TEST_CASE("short heads, about as many as SMs, go to the kernel that holds all of
 TEST_CASE("batch elements of short causal heads go side by side") {
   const auto is_side_by_side = [](const Mask& mask, std::int64_t batch, std::int64_t heads,
                                   std::int64_t length) {
-    Graph graph("batches");
-    const auto q = graph.input("q", {batch, heads, length, 64}, DType::Float16);
-    graph.output("y", graph.attention(q, q, q, {.mask = mask}));
-    const fusion::Option option = lowered(graph).options.at(0).at(0);
-    CHECK(option.kernel == "attention_band_sm90");
-    return option.config.at("order") == 1;
+    return order_of_band(mask, batch, heads, length) == 1;
   };
   CHECK(is_side_by_side(causal(), 16, 12, 512));
   CHECK(is_side_by_side(causal(), 16, 12, 2048));
@@ -212,13 +218,10 @@ TEST_CASE("batch elements of short causal heads go side by side") {
 }
 
 TEST_CASE("few query tiles along a band have an SM each, share it with one more, or go to lists") {
-  const auto choice = [](const char* mask, std::int64_t heads, std::int64_t length,
-                         std::int64_t head_dim) {
-    return lowered(attention(mask, heads, length, head_dim)).options.at(0).at(0);
-  };
-  const auto blocks_per_sm = [&](const char* mask, std::int64_t heads, std::int64_t length,
-                                 std::int64_t head_dim = 64) {
-    const fusion::Option option = choice(mask, heads, length, head_dim);
+  const auto blocks_per_sm = [](const char* mask, std::int64_t heads, std::int64_t length,
+                                std::int64_t head_dim = 64) {
+    const Graph graph = attention(mask, heads, length, head_dim);
+    const fusion::Option option = lowered(graph).options.at(0).at(0);
     return option.kernel == "attention_band_sm90" ? option.config.at("blocks_per_sm") : 0;
   };
   // Of 132 SMs: rows that are as long as each other.
@@ -245,12 +248,7 @@ TEST_CASE("few query tiles along a band have an SM each, share it with one more,
 TEST_CASE("causal blocks that are all on an SM at once lie in pairs, a long one with a short one") {
   const auto is_paired = [](const Mask& mask, std::int64_t batch, std::int64_t heads,
                             std::int64_t length) {
-    Graph graph("pairs");
-    const auto q = graph.input("q", {batch, heads, length, 64}, DType::Float16);
-    graph.output("y", graph.attention(q, q, q, {.mask = mask}));
-    const fusion::Option option = lowered(graph).options.at(0).at(0);
-    CHECK(option.kernel == "attention_band_sm90");
-    return option.config.at("order") == 2;
+    return order_of_band(mask, batch, heads, length) == 2;
   };
   CHECK(is_paired(causal(), 1, 12, 1024));
   CHECK(is_paired(causal(), 2, 8, 1024));
