@@ -51,6 +51,34 @@ double element_bytes(const Problem& problem) {
   return problem.scope->dtypes.empty() ? 2 : size_bytes(problem.scope->dtypes.begin()->second);
 }
 
+// Keys and values of one (batch, head) pair.
+double key_value_bytes(const Problem& problem) {
+  const auto& dims = problem.scope->dims;
+  return static_cast<double>(dims.at("kv_len") * (dims.at("head_dim") + dims.at("value_dim"))) *
+         element_bytes(problem);
+}
+
+// How many replicas lists of query tiles or rows go through at a time: their keys and values lie in
+// half of L2 together.
+std::int64_t replicas_of_section(const Problem& problem, std::int64_t l2_bytes) {
+  const double room = static_cast<double>(l2_bytes) / 2 / key_value_bytes(problem);
+  return std::clamp(static_cast<std::int64_t>(room), std::int64_t{1}, replicas(problem));
+}
+
+// The same of lists of tiles, which go through all at once where half of L2 has room for all.
+std::int64_t tile_replicas_of_section(const Problem& problem, std::int64_t l2_bytes) {
+  const auto& dims = problem.scope->dims;
+  const double all_bytes =
+      static_cast<double>(dims.at("batch") * dims.at("kv_heads")) * key_value_bytes(problem);
+  return 2 * all_bytes <= static_cast<double>(l2_bytes) ? replicas(problem)
+                                                        : replicas_of_section(problem, l2_bytes);
+}
+
+// How many of them the last section has.
+std::int64_t last_replicas(const Problem& problem, std::int64_t section) {
+  return (replicas(problem) - 1) % section + 1;
+}
+
 // 64 x 64 with a mask.
 double mask_ns(const TiledAttention& c, mask::MaskClass mask_class) {
   switch (mask_class) {
@@ -104,7 +132,9 @@ double waits_us(const Sm& sm, const TiledAttention& c, const KernelConfig& confi
                  (work.reads_captures ? c.capture_wait_ns : 0)) +
       static_cast<double>(group.part) * mask_wait_ns(c, work.features->mask_class);
   const double steps = entries * kKeys / static_cast<double>(parameter(config, "tile_k", 64));
-  return sm.us(c.tile_wait_ns + (key_groups > 1 ? c.exchange_wait_ns : 0) + shared / key_groups +
+  const bool has_late_queries = parameter(config, "query_slots", 2) == 1;
+  return sm.us(c.tile_wait_ns + (has_late_queries ? c.query_wait_ns : 0) +
+               (key_groups > 1 ? c.exchange_wait_ns : 0) + shared / key_groups +
                steps * c.step_wait_ns);
 }
 
@@ -118,15 +148,17 @@ TileWork in_steps(TileWork work, const KernelConfig& config) {
 }
 
 // Blocks that are all there at once are not dealt evenly: some SM has one more than it need have,
-// if there is room for it.
+// if there is room for it. Those of lists are there early, when the kernel before still has blocks:
+// then that goes for somewhat fewer blocks than SMs too.
 double one_too_many(const std::vector<WorkGroup>& groups, std::int64_t sm_count,
-                    std::int64_t at_once) {
+                    std::int64_t at_once, bool are_lists) {
   std::int64_t blocks = 0;
   for (const WorkGroup& group : groups) {
     blocks += group.count;
   }
   const bool has_room = mask::ceil_div(blocks, sm_count) < at_once;
-  return blocks > sm_count && has_room ? groups.front().cost : 0;
+  const bool are_many = are_lists ? 4 * blocks > 3 * sm_count : blocks > sm_count;
+  return are_many && has_room ? groups.front().cost : 0;
 }
 
 Prediction tiled_attention(const Sm& sm, const Problem& problem, const KernelConfig& config,
@@ -148,25 +180,33 @@ Prediction tiled_attention(const Sm& sm, const Problem& problem, const KernelCon
 
   std::vector<WorkGroup> shared;  // what tiles take of an SM
   std::vector<WorkGroup> chains;  // how long they wait
+  std::vector<WorkGroup> boxes;   // the 64 keys that they read
   Prediction sum;                 // of all tiles
   double total = 0;
+  const bool are_lists = takes_long_tiles(*problem.contract);
   const std::int64_t copies = replicas(problem);
-  for (const TileGroup& group : tiles.groups) {
-    const auto entries = static_cast<double>(group.entries);
-    const double in_core = entries * core + static_cast<double>(group.part) * masked;
-    const double one = block + entries * tensor + in_core;
-    const std::int64_t count = group.count * copies;
-    shared.push_back({one, count});
-    chains.push_back({waits_us(sm, c, config, group, work), count});
-    sum.blocks_us += static_cast<double>(count) * block;
-    sum.tensor_us += static_cast<double>(count) * entries * tensor;
-    sum.core_us += static_cast<double>(count) * in_core;
-    total += static_cast<double>(count) * one;
+  const std::int64_t section =
+      are_lists ? tile_replicas_of_section(problem, sm.device.l2_bytes) : copies;
+  const std::int64_t last = last_replicas(problem, section);
+  for (const std::int64_t together : {copies - last, last}) {
+    for (const TileGroup& group : tiles.groups) {
+      const auto entries = static_cast<double>(group.entries);
+      const double in_core = entries * core + static_cast<double>(group.part) * masked;
+      const double one = block + entries * tensor + in_core;
+      const std::int64_t count = group.count * together;
+      shared.push_back({one, count});
+      chains.push_back({waits_us(sm, c, config, group, work), count});
+      boxes.push_back({entries, count});
+      sum.blocks_us += static_cast<double>(count) * block;
+      sum.tensor_us += static_cast<double>(count) * entries * tensor;
+      sum.core_us += static_cast<double>(count) * in_core;
+      total += static_cast<double>(count) * one;
+    }
   }
   const std::int64_t at_once = blocks_at_once(sm, problem, config);
   const std::int64_t workers = sm.device.sm_count * at_once;
-  const double span =
-      makespan(shared, sm.device.sm_count) + one_too_many(shared, sm.device.sm_count, at_once);
+  const double span = makespan(shared, sm.device.sm_count) +
+                      one_too_many(shared, sm.device.sm_count, at_once, are_lists);
   const double of_total = span / total;
   const LongTiles& split = work.long_tiles;
   const auto units = static_cast<double>(
@@ -179,6 +219,10 @@ Prediction tiled_attention(const Sm& sm, const Problem& problem, const KernelCon
   time.blocks_us = sum.blocks_us * of_total;
   time.core_us = sum.core_us * of_total;
   time.tensor_us = sum.tensor_us * of_total;
+  if (c.uses_wgmma) {  // mma_sync is never so fast
+    const double box_bytes = kKeys * 2 * kKeys * width * element_bytes(problem);
+    time.l2_us = sm.l2_us(makespan(boxes, sm.device.sm_count) * box_bytes, c.l2_share);
+  }
   time.wait_us = span + makespan(chains, workers);
   time.dram_us = sm.dram_us(
       problem.work.bytes + kBitmapBytes * static_cast<double>(work.features->distinct_bitmaps),
@@ -213,6 +257,10 @@ Prediction gathered_attention(const Sm& sm, const Problem& problem, const Kernel
   const double list_bytes =
       kIndexBytes * features.mean_keys *
       static_cast<double>(features.mask_batch * features.mask_heads * features.extent.q_len);
+  // The longest rows of the last section begin when those before it are done.
+  const std::int64_t last =
+      last_replicas(problem, replicas_of_section(problem, sm.device.l2_bytes));
+  const double before_last = 1 - static_cast<double>(last) / static_cast<double>(replicas(problem));
   const double few_loads =
       1 + c.few_loads * (kLoads / static_cast<double>(parameter(config, "loads", kLoads)) - 1);
   Prediction time;
@@ -222,6 +270,7 @@ Prediction gathered_attention(const Sm& sm, const Problem& problem, const Kernel
   time.core_us = sm.us(per_sm * batches * c.batch_ns);
   time.l2_us = sm.l2_us(per_sm * features.mean_keys * row_bytes, c.l2_share);
   time.wait_us =
+      before_last * (time.blocks_us + time.core_us + time.l2_us) +
       sm.us(c.row_wait_ns + (c.key_wait_ns + c.key_width_wait_ns * width) * few_loads *
                                 static_cast<double>(most_keys_of_warp(features.max_keys, warps)));
   return time;
@@ -263,9 +312,9 @@ Prediction staged_attention(const Sm& sm, const Problem& problem, const KernelCo
       kOctetBytes * mean *
       static_cast<double>(work.features->mask_batch * work.features->mask_heads * head_windows);
   Prediction time;
-  time.start_us = c.start_us;
-  time.dram_us = sm.dram_us(problem.work.bytes + list_bytes, sm.coefficients.dram_share);
-  time.blocks_us = sm.us(rounds * c.block_ns);
+  time.dram_us = sm.dram_us(problem.work.bytes + list_bytes, c.dram_share);
+  time.start_us = c.start_us + time.dram_us;  // nothing hides it
+  time.blocks_us = sm.us(rounds * static_cast<double>(warps) * c.warp_ns);
   // One of the blocks of an SM has the longest window.
   time.core_us =
       sm.us((queue * mean * static_cast<double>(std::min(windows, warps)) + most - mean) *
@@ -427,7 +476,7 @@ const std::map<std::string, std::vector<KernelConfig>, std::less<>>& settings_by
         tiles(128, 32, 1)}},
       {"attention_block_wise_sm90",
        {wide(64, 64, 4, 0, 3), wide(64, 64, 3, 1), wide(64, 64, 3, 1, 3, 1),
-        wide(64, 64, 3, 0, 3, 1), wide(64, 64, 2, 1), wide(64, 64, 1, 1), wide(64, 128, 2, 1),
+        wide(64, 64, 3, 0, 3, 1), wide(64, 64, 1, 1), wide(64, 64, 2, 1), wide(64, 128, 2, 1),
         wide(128, 64, 2, 0), wide(128, 64, 1, 1), wide(128, 64, 1, 1, 4, 1), wide(128, 128, 1, 1),
         wide(192, 128, 1, 1, 5), wide(192, 128, 1, 0, 3), wide(192, 64, 1, 1)}},
       {"attention_packed_sm90",
@@ -459,17 +508,9 @@ LongTiles long_tiles(const Problem& problem, const KernelConfig& config, const T
       scope.dims.at("q_len") <= kFewQueryRows) {
     return {};
   }
-  // The kernel goes through the replicas in sections, whose keys and values lie in L2 together.
-  const std::int64_t half_l2 = scope.device.at("device.l2_bytes") / 2;
-  const std::int64_t key_bytes = scope.dims.at("kv_len") *
-                                 (scope.dims.at("head_dim") + scope.dims.at("value_dim")) *
-                                 size_bytes(scope.dtypes.at("T"));
-  const std::int64_t copies = replicas(problem);
-  const bool holds_all = scope.dims.at("batch") * scope.dims.at("kv_heads") * key_bytes <= half_l2;
-  const std::int64_t section =
-      holds_all ? copies : std::clamp<std::int64_t>(half_l2 / key_bytes, 1, copies);
-  return long_tiles(tiles, copies, section, scope.device.at("device.sm_count"),
-                    config.at("blocks_per_sm"));
+  return long_tiles(tiles, replicas(problem),
+                    tile_replicas_of_section(problem, scope.device.at("device.l2_bytes")),
+                    scope.device.at("device.sm_count"), config.at("blocks_per_sm"));
 }
 
 Prediction predict_attention(const Sm& sm, const Problem& problem, const KernelConfig& config,

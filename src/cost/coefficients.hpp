@@ -93,32 +93,33 @@ struct SimpleProduct {
 // goes on beside the other blocks of its SM, work does not.
 struct TiledAttention {
   bool uses_wgmma = false;
-  double start_us = 0.00758;  // until the first data arrive
+  double start_us = 0.00725;  // until the first data arrive
   double cold_us =
       3.02;  // the first reads of memory, with 64 dimensions a head: nothing hides them
-  double dram_share = 0.916;
+  double dram_share = 0.978;
+  double l2_share = 1.0;  // of l2_gbps, for keys and values of wgmma
   // Waits, of a block.
-  double tile_wait_ns = 1160;      // start and end of a query tile
-  double exchange_wait_ns = 1080;  // several key groups tell each other their results
-  double step_wait_ns = 134;       // a step of tile_k keys
-  double keys_wait_ns = 436;       // 64 keys; several key groups share it, as the next three
-  double tall_wait_ns = 119;       // 64 keys more, where a warp has 32 query rows
-  double interval_wait_ns = 306;   // 64 x 64 with a mask, by its class
-  double bitmap_wait_ns = 29;
+  double tile_wait_ns = 1000;      // start and end of a query tile
+  double query_wait_ns = 400;      // its queries are asked for when the tile before is done
+  double exchange_wait_ns = 1110;  // several key groups tell each other their results
+  double step_wait_ns = 131;       // a step of tile_k keys
+  double keys_wait_ns = 421;       // 64 keys; several key groups share it, as the next three
+  double tall_wait_ns = 112;       // 64 keys more, where a warp has 32 query rows
+  double interval_wait_ns = 309;   // 64 x 64 with a mask, by its class
+  double bitmap_wait_ns = 36.5;
   // Work, of an SM.
-  double tile_ns = 40.3;       // 64 query rows, start and end
-  double tile_dims_ns = 420;   // of these, for each 64 dimensions a head
-  double softmax_ns = 0.0916;  // 64 x 64
-  double tensor_part = 1.48;   // what 64 x 64 take of the time that the tensor cores need at least
+  double tile_ns = 28.8;       // 64 query rows, start and end
+  double tile_dims_ns = 450;   // of these, for each 64 dimensions a head
+  double softmax_ns = 0.0892;  // 64 x 64
+  double tensor_part = 1.5;    // what 64 x 64 take of the time that the tensor cores need at least
   double plain_ns = 0.01;      // 64 x 64 more, where nothing overlaps the products
-  double interval_ns = 38.2;   // 64 x 64 with a mask, by its class
+  double interval_ns = 36.9;   // 64 x 64 with a mask, by its class
   double predicate_ns = 145;
-  double bitmap_ns = 0.0945;
+  double bitmap_ns = 0.0929;
   double score_ns = 82;  // 64 x 64, where there is a score modifier; not measured
   // A wait: 64 keys, where the modifier reads a tensor. Measured in one layer of T5.
   double capture_wait_ns = 630;
-  // Query tiles that are worked on in parts, see LongTiles. Fits are of when whoever left the last
-  // part put all of them together; part_ns of packed_sm90 and block_wise_sm90 is half of its fit.
+  // Query tiles that are worked on in parts, see LongTiles.
   double unit_ns = 503;  // one part
   double part_ns = 513;  // each further part of a tile, to be put together
 };
@@ -126,29 +127,30 @@ struct TiledAttention {
 // An attention template that gathers the keys of each row. Widths are those of a head in units of
 // 64 dimensions.
 struct GatheredAttention {
-  double start_us = 0.987;  // until the first data arrive
-  double cold_us = 0.774;   // as above
-  double dram_share = 0.17;
-  double l2_share = 1.14;      // of l2_gbps, for rows of K and V
-  double row_ns = 61;          // what each warp of a row takes of an SM
-  double row_width_ns = 31.5;  // and for its width
-  double batch_ns = 38.4;      // 32 keys
-  double row_wait_ns = 335;    // start and end of a row, seen from it
-  double key_wait_ns = 12.3;   // a key, for a warp that waits for its batch
-  double key_width_wait_ns = 47.7;
-  double few_loads = 0.621;  // how much longer that is with half as many loads under way
+  double start_us = 0.84;  // until the first data arrive
+  double cold_us = 0.697;  // as above
+  double dram_share = 0.165;
+  double l2_share = 1.16;      // of l2_gbps, for rows of K and V
+  double row_ns = 55.4;        // what each warp of a row takes of an SM
+  double row_width_ns = 33.2;  // and for its width
+  double batch_ns = 39;        // 32 keys
+  double row_wait_ns = 385;    // start and end of a row, seen from it
+  double key_wait_ns = 13.6;   // a key, for a warp that waits for its batch
+  double key_width_wait_ns = 46;
+  double few_loads = 0.617;  // how much longer that is with half as many loads under way
 };
 
 // An attention template that gathers the keys of windows of 16 rows from shared memory, eight at a
 // time.
 struct StagedAttention {
-  double start_us = 0.309;       // until lists, queries and the first stage are there
-  double l2_share = 1.04;        // of l2_gbps, for stages
-  double block_ns = 4110;        // start and end of a block
-  double octet_ns = 6.6;         // what eight columns of a window take of an SM
-  double octet_width_ns = 15.4;  // and for their width
-  double octet_wait_ns = 97.9;   // the same, seen from a warp
-  double octet_width_wait_ns = 118;
+  double start_us = 1.26;  // until lists and queries are there
+  double dram_share = 0.922;
+  double l2_share = 0.943;       // of l2_gbps, for stages
+  double warp_ns = 187;          // start and end of a block, for each of its warps
+  double octet_ns = 4.26;        // what eight columns of a window take of an SM
+  double octet_width_ns = 14.1;  // and for their width
+  double octet_wait_ns = 142;    // the same, seen from a warp
+  double octet_width_wait_ns = 90.6;
 };
 
 // attention_few_queries. Widths are those of a head in units of 64 dimensions. Fitted to 13 shapes
@@ -227,44 +229,47 @@ struct Coefficients {
       {"", {}},
       {"attention_block_wise_sm90",
        {.uses_wgmma = true,
-        .start_us = 1.03,
-        .cold_us = 1.26,
-        .dram_share = 0.995,
-        .tile_wait_ns = 753,
+        .start_us = 1.17,
+        .cold_us = 1.69,
+        .dram_share = 1.58,
+        .l2_share = 1.01,
+        .tile_wait_ns = 281,
+        .query_wait_ns = 374,
         .exchange_wait_ns = 1130,
-        .step_wait_ns = 149,
-        .keys_wait_ns = 188,
+        .step_wait_ns = 153,
+        .keys_wait_ns = 231,
         .tall_wait_ns = 98.9,
-        .interval_wait_ns = 70.9,
-        .bitmap_wait_ns = 34.7,
-        .tile_ns = 31.8,
-        .tile_dims_ns = 339,
-        .softmax_ns = 93.3,
-        .tensor_part = 0.578,
-        .plain_ns = 18.4,
-        .interval_ns = 10.5,
+        .interval_wait_ns = 105,
+        .bitmap_wait_ns = 37.6,
+        .tile_ns = 36.5,
+        .tile_dims_ns = 411,
+        .softmax_ns = 83.8,
+        .tensor_part = 0.493,
+        .plain_ns = 10.6,
+        .interval_ns = 24.1,
         .predicate_ns = 80,
-        .bitmap_ns = 6.95,
+        .bitmap_ns = 5.11,
         .capture_wait_ns = 1000,
-        .unit_ns = 524,
-        .part_ns = 218}},
+        .unit_ns = 2070,
+        .part_ns = 89}},
       {"attention_band_sm90",  // as far as it is measured; no lists to wait for
        {.uses_wgmma = true,
-        .start_us = 0.0605,
-        .cold_us = 1.19,
-        .dram_share = 0.788,
-        .tile_wait_ns = 726,
-        .exchange_wait_ns = 650,
-        .step_wait_ns = 20.5,
-        .keys_wait_ns = 138,
+        .start_us = 0.0142,
+        .cold_us = 1.09,
+        .dram_share = 0.761,
+        .l2_share = 0.955,
+        .tile_wait_ns = 679,
+        .exchange_wait_ns = 509,
+        .step_wait_ns = 9.35,
+        .keys_wait_ns = 213,
         .tall_wait_ns = 98.9,
-        .interval_wait_ns = 3.16,
+        .interval_wait_ns = 1.93,
         .bitmap_wait_ns = 18.7,
-        .tile_ns = 17.9,
-        .tile_dims_ns = 91.3,
-        .softmax_ns = 131,
-        .tensor_part = 0.79,
-        .interval_ns = 2.46,
+        .tile_ns = 18.7,
+        .tile_dims_ns = 98.4,
+        .softmax_ns = 137,
+        .tensor_part = 0.636,
+        .interval_ns = 1.38,
         .predicate_ns = 80,
         .bitmap_ns = 25.5}},
       {"attention_window_sm90",  // as that of band, but for what is measured
@@ -272,6 +277,7 @@ struct Coefficients {
         .start_us = 3.2,
         .cold_us = 1.19,
         .dram_share = 0.886,
+        .l2_share = 3,  // a key is read once for the tiles that see it
         .tile_wait_ns = 100,
         .step_wait_ns = 0,
         .keys_wait_ns = 0,
@@ -287,27 +293,29 @@ struct Coefficients {
         .bitmap_ns = 25.5}},
       {"attention_packed_sm90",  // as that of block_wise
        {.uses_wgmma = true,
-        .start_us = 0.908,
-        .cold_us = 1.07,
-        .dram_share = 1.22,
-        .tile_wait_ns = 927,
+        .start_us = 0.949,
+        .cold_us = 1.47,
+        .dram_share = 2.81,
+        .l2_share = 0.919,
+        .tile_wait_ns = 321,
+        .query_wait_ns = 433,
         .exchange_wait_ns = 1130,
-        .step_wait_ns = 179,
-        .keys_wait_ns = 163,
+        .step_wait_ns = 191,
+        .keys_wait_ns = 233,
         .tall_wait_ns = 98.9,
-        .interval_wait_ns = 42.4,
-        .bitmap_wait_ns = 41.8,
-        .tile_ns = 22.2,
-        .tile_dims_ns = 366,
-        .softmax_ns = 81,
-        .tensor_part = 0.651,
-        .plain_ns = 16.8,
-        .interval_ns = 7.63,
+        .interval_wait_ns = 57.3,
+        .bitmap_wait_ns = 59.9,
+        .tile_ns = 14.4,
+        .tile_dims_ns = 478,
+        .softmax_ns = 51.6,
+        .tensor_part = 0.597,
+        .plain_ns = 13.8,
+        .interval_ns = 6.24,
         .predicate_ns = 80,
-        .bitmap_ns = 6.61,
+        .bitmap_ns = 3.36,
         .capture_wait_ns = 1000,
-        .unit_ns = 561,
-        .part_ns = 214}}};
+        .unit_ns = 1840,
+        .part_ns = 120}}};
   std::map<std::string, GatheredAttention, std::less<>> gathered_attention = {{"", {}}};
   std::map<std::string, StagedAttention, std::less<>> staged_attention = {{"", {}}};
   FewKeysAttention few_keys_attention;

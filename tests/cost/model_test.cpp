@@ -295,6 +295,53 @@ TEST_CASE("attention: a long row of tiles is waited for, and several key groups 
         0.9 * one.wait_us);
 }
 
+TEST_CASE("attention: long rows of heads whose keys L2 does not hold together wait in turn") {
+  const kernel::KernelConfig rows = contract::default_config(contract_of("attention_row_wise"));
+  const auto time_us = [&](std::int64_t heads, std::int64_t head_dim) {
+    return attention("attention_row_wise", longformer(16, 16), 8192, rows, heads, head_dim)
+        .total_us();
+  };
+  CHECK(time_us(4, 64) == doctest::Approx(473).epsilon(0.15));
+  CHECK(time_us(16, 128) == doctest::Approx(1474).epsilon(0.15));
+}
+
+TEST_CASE("attention: windows of rows wait for memory, and for the copies of all their warps") {
+  const auto time_us = [](std::int64_t warps, std::int64_t stage_keys, std::int64_t heads,
+                          std::int64_t head_dim) {
+    return attention("attention_row_wise_staged", sliding_window(31, 0), 2048,
+                     {{"warps", warps}, {"stage_keys", stage_keys}, {"stages", 3}}, heads, head_dim)
+        .total_us();
+  };
+  CHECK(time_us(16, 144, 16, 128) == doctest::Approx(21.9).epsilon(0.15));
+  CHECK(time_us(4, 64, 4, 64) == doctest::Approx(5.93).epsilon(0.15));
+  CHECK(time_us(24, 288, 4, 64) == doctest::Approx(13.2).epsilon(0.15));
+}
+
+TEST_CASE("attention: lists of small tiles are bound by L2, wait for queries, and share an SM") {
+  const auto predict = [](const Mask& mask, std::int64_t tile_q, std::int64_t blocks_per_sm,
+                          std::int64_t query_slots, std::int64_t heads) {
+    return attention("attention_block_wise_sm90", mask, 8192,
+                     {{"tile_q", tile_q},
+                      {"tile_k", 64},
+                      {"slots", 4},
+                      {"blocks_per_sm", blocks_per_sm},
+                      {"overlap", 1},
+                      {"query_slots", query_slots}},
+                     heads, 128);
+  };
+  const cost::Prediction small = predict(Mask(), 64, 2, 2, 16);
+  CHECK(small.l2_us > 1.2 * (small.core_us + small.tensor_us));
+  CHECK(predict(Mask(), 128, 1, 2, 16).l2_us < 0.6 * small.l2_us);
+  const Mask window = sliding_window(64, 64);
+  CHECK(predict(window, 128, 1, 1, 16).total_us() >
+        1.03 * predict(window, 128, 1, 2, 16).total_us());
+  // 89.2 and 107.1 us on an H200: of 128 blocks some are on one SM, where two have room.
+  const Mask scattered = longformer(32, 32) || random_tokens(0.1, 5);
+  const double alone_us = predict(scattered, 64, 1, 2, 1).total_us();
+  CHECK(alone_us == doctest::Approx(89.2).epsilon(0.15));
+  CHECK(predict(scattered, 64, 2, 2, 1).total_us() > 1.1 * alone_us);
+}
+
 TEST_CASE("norms of few rows have more threads a row, as long as their vectors end with it") {
   // The fastest of all settings: 1.76 against 2.06 of the default with 128 rows of 768, 1.81
   // against 2.10 with 128 of 1024, 1.17 against 1.49 with 64 of 768.

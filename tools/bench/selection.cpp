@@ -31,6 +31,7 @@
 #include "fusion/lower.hpp"
 #include "graph/normalise.hpp"
 #include "mask/bits.hpp"
+#include "mask/global_local.hpp"
 #include "selection_record.hpp"
 #include "selection_replay.hpp"
 #include "selection_sample.hpp"
@@ -124,6 +125,7 @@ class Bench {
                          .tiles = {},
                          .packed = {},
                          .windows = {},
+                         .global_tiles = 1,
                          .cases = {}};
     std::vector<std::pair<stof::Mask, mask::MaskLayout>> layouts;
     std::mutex mutex;
@@ -161,6 +163,9 @@ class Bench {
     }
     record.seen_of_16 = seen_of_16(layouts.front().second);
     record.windows = mask::count_window_columns(of_kernels->second);
+    if (const auto split = mask::global_local(of_kernels->second)) {
+      record.global_tiles = split->global_tiles();
+    }
     for (const std::int64_t tile_q : {64, 128, 192}) {
       record.tiles[tile_q] =
           stof::cost::tile_work(mask::attention_tiles(of_kernels->second, tile_q));

@@ -139,6 +139,7 @@ json to_json(const std::vector<SelectionMask>& masks) {
                        {"work", to_json(mask.tiles)},
                        {"packed_work", to_json(mask.packed)},
                        {"windows", {mask.windows.mean, mask.windows.most, mask.windows.span}},
+                       {"global_tiles", mask.global_tiles},
                        {"cases", std::move(cases)}});
   }
   json kernels = json::array();
@@ -165,6 +166,7 @@ std::vector<SelectionMask> selection_from_json(const json& written) {
     mask.packed = works_from(one.at("packed_work"));
     const json& windows = one.at("windows");
     mask.windows = {.mean = windows.at(0), .most = windows.at(1), .span = windows.at(2)};
+    mask.global_tiles = one.at("global_tiles");
     for (const json& attention : one.at("cases")) {
       mask.cases.push_back(case_from(attention, settings));
     }

@@ -41,6 +41,7 @@ struct SelectionMask {
   std::map<std::int64_t, cost::TileWork> tiles;   // by tile_q: 64, 128 and 192
   std::map<std::int64_t, cost::TileWork> packed;  // the same; none where tiles are not packed
   mask::WindowCounts windows;
+  std::int64_t global_tiles = 1;  // of its global queries, if it is a window with global tokens
   std::vector<SelectionCase> cases;
 };
 

@@ -34,7 +34,9 @@ constexpr auto kTiled = std::to_array<Named<Tiled>>({
     {"start_us", &Tiled::start_us},
     {"cold_us", &Tiled::cold_us},
     {"dram_share", &Tiled::dram_share},
+    {"l2_share", &Tiled::l2_share},
     {"tile_wait_ns", &Tiled::tile_wait_ns},
+    {"query_wait_ns", &Tiled::query_wait_ns},
     {"exchange_wait_ns", &Tiled::exchange_wait_ns},
     {"step_wait_ns", &Tiled::step_wait_ns},
     {"keys_wait_ns", &Tiled::keys_wait_ns},
@@ -69,8 +71,9 @@ constexpr auto kGathered = std::to_array<Named<Gathered>>({
 
 constexpr auto kStaged = std::to_array<Named<Staged>>({
     {"start_us", &Staged::start_us},
+    {"dram_share", &Staged::dram_share},
     {"l2_share", &Staged::l2_share},
-    {"block_ns", &Staged::block_ns},
+    {"warp_ns", &Staged::warp_ns},
     {"octet_ns", &Staged::octet_ns},
     {"octet_width_ns", &Staged::octet_width_ns},
     {"octet_wait_ns", &Staged::octet_wait_ns},
@@ -140,6 +143,7 @@ contract::ContractScope scope_of(const SelectionMask& mask, const SelectionCase&
                                 .device = {},
                                 .mask_batch = mask.features.mask_batch,
                                 .mask_heads = mask.features.mask_heads,
+                                .mask_global_tiles = mask.global_tiles,
                                 .config = {}};
   for (const auto& [name, value] : device.scalars()) {
     scope.device["device." + name] = value;
