@@ -514,13 +514,16 @@ std::int64_t blocks_with_an_sm(const contract::ContractScope& scope, std::int64_
 }
 
 // Of the kernel for the same masks that has all keys of a block resident. Nothing where blocks are
-// too many to have an SM each.
+// too many to have an SM each, or where these are all keys there are: lists are faster then.
 std::optional<KernelConfig> resident_config(const Use& use) {
   constexpr std::int64_t kMostBlocks = 8;  // of a cluster
   contract::ContractScope scope = use.scope;
   const auto boxes = [](std::int64_t keys) { return mask::ceil_div(keys, mask::kTile); };
   const std::int64_t local = std::max<std::int64_t>(boxes(scope.mask_local_keys), 1);
   const std::int64_t global = boxes(scope.mask_global_keys);
+  if (boxes(use.dim("kv_len")) <= local + global) {
+    return std::nullopt;
+  }
   for (const std::int64_t groups : {2, 3}) {
     const std::int64_t parts =
         mask::ceil_div(boxes(use.dim("kv_len")), groups - 1 + local + global);
@@ -656,16 +659,23 @@ const Choice* Chooser::choose(const std::vector<Use>& uses, const Chain& chain, 
     return is_faster(a.second.time, b.second.time);
   });
   const double limit = all.front().second.time.total_us() * (1 + kTie);
-  const auto is_better = [&](const auto& a, const auto& b) {
-    const contract::TemplateContract& one = uses[a.first].kernel->contract;
-    const contract::TemplateContract& other = uses[b.first].kernel->contract;
-    return mask == nullptr ? one.constraints.size() > other.constraints.size()
-                           : packs(other) && !packs(one) && !reads_key_rows(uses[a.first]) &&
-                                 packs_nothing(*mask);
+  const bool packs_in_vain =
+      mask != nullptr && packs(uses[all.front().first].kernel->contract) && packs_nothing(*mask);
+  // Which one is taken of those that are as fast: of products the one that is for fewer problems;
+  // of attentions, where tiles are packed in vain, the same tiles as they are, or else others.
+  const auto preference = [&](const auto& one) -> std::size_t {
+    const Use& use = uses[one.first];
+    if (mask == nullptr) {
+      return use.kernel->contract.constraints.size();
+    }
+    if (!packs_in_vain || packs(use.kernel->contract) || reads_key_rows(use)) {
+      return 0;
+    }
+    return one.second.config == all.front().second.config ? 2 : 1;
   };
   auto best = all.begin();
   for (auto other = all.begin(); other != all.end(); ++other) {
-    if (other->second.time.total_us() <= limit && is_better(*other, *best)) {
+    if (other->second.time.total_us() <= limit && preference(*other) > preference(*best)) {
       best = other;
     }
   }

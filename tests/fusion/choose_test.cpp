@@ -283,8 +283,11 @@ TEST_CASE("lists have as many blocks an SM, and as large tiles, as were the fast
   };
   CHECK(config("longformer", 12, 4096, 64).at("blocks_per_sm") == 4);
   CHECK(config("longformer", 12, 4096, 64).at("slots") == 3);
-  CHECK(config("longformer", 32, 8192, 128).at("blocks_per_sm") == 3);
-  CHECK(config("bigbird_block", 32, 8192, 128).at("blocks_per_sm") == 3);
+  // Two and three blocks an SM are within 2 % of each other there, one and larger tiles are not.
+  for (const char* const mask : {"longformer", "bigbird_block"}) {
+    CHECK(config(mask, 32, 8192, 128).at("blocks_per_sm") >= 2);
+    CHECK(config(mask, 32, 8192, 128).at("tile_q") == 64);
+  }
   CHECK(config("longformer", 32, 2048, 256).at("tile_q") == 64);
   for (const auto& [mask, length] : {std::pair("full", 8192), std::pair("causal", 16384)}) {
     CHECK(config(mask, 32, length, 128).at("tile_q") == 192);
@@ -325,6 +328,7 @@ TEST_CASE("windows with global tokens have an SM for each block where these are 
     CHECK(kernel_of(attention(mask, 24, 1024, 64)) != resident);
     CHECK(kernel_of(attention(mask, 12, 4096, 64)) != resident);
     CHECK(kernel_of(attention(mask, 12, 1024, 128)) != resident);
+    CHECK(kernel_of(attention(mask, 12, 128, 64)) != resident);
   }
 }
 
