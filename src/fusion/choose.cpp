@@ -393,6 +393,12 @@ std::optional<KernelConfig> held_config(const Use& use, double per_row) {
   return std::nullopt;
 }
 
+// Whether the last of the waves in which blocks are worked on is so small that all take over a
+// tenth longer than if it were full.
+bool leaves_places(std::int64_t blocks, std::int64_t at_once) {
+  return 10 * mask::ceil_div(blocks, at_once) * at_once > 11 * blocks;
+}
+
 // Of the kernel for bands, by times on an H200; nothing where a warp that is ahead with lists of
 // tiles is worth its while. All keys of 64 queries at once is best where they fit registers: there
 // is one chain of waits then, and one maximum.
@@ -414,6 +420,10 @@ std::optional<KernelConfig> band_tiles_config(const Use& use, const AttentionMas
   }
   if (per_row >= kLongRow && per_row <= kVeryLongRow) {
     const bool is_large = query_tiles(use) >= 8 * sm_count;
+    if (!is_wide && !is_large && has_even_rows(use, per_row) &&
+        leaves_places(query_tiles(use), 3 * sm_count)) {
+      return std::nullopt;
+    }
     return is_wide    ? band_setting(128, 64, 64, 2, 1)
            : is_large ? band_setting(128, 128, 128, 2, 2)
                       : band_setting(64, 128, 128, 2, 3);
