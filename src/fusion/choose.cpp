@@ -461,16 +461,25 @@ bool is_setting(const Use& use, const KernelConfig& config) {
          is_allowed(use.kernel->contract, scope, config);
 }
 
-// Of block_wise_sm90, by times on an H200, where it is the fastest along a band: in windows of wide
-// heads that are long, in large grids. Scores that are modified take registers, which it has not.
+// Whether queries and keys of a head are more than a tile of 64, and no more than one of 128.
+bool has_tile_of_128(const Use& use) {
+  return mask::ceil_div(use.dim("q_len"), mask::kTile) == 2 &&
+         mask::ceil_div(use.dim("kv_len"), mask::kTile) == 2;
+}
+
+// Of block_wise_sm90, by times on an H200, where it is the fastest along a band: in large grids of
+// wide heads, whose windows are long or that are a tile each. Scores that are modified take
+// registers, which it has not.
 std::optional<KernelConfig> list_setting_for_bands(const Use& use, const AttentionMask& mask) {
-  constexpr std::int64_t kTilesPerSm = 32;
   const std::optional<mask::Band> band = mask.arrays ? mask.arrays->band() : std::nullopt;
+  if (!band || !has_wide_heads(use) || mask.modifier.has_score() || packs(use.kernel->contract)) {
+    return std::nullopt;
+  }
   const double per_row = tiles_per_row(use, mask);
-  if (!band || has_open_side(use, band->first, band->end) || !has_wide_heads(use) ||
-      mask.modifier.has_score() || packs(use.kernel->contract) || per_row < kLongRow ||
-      per_row > kVeryLongRow ||
-      query_tiles(use) < kTilesPerSm * use.scope.device.at("device.sm_count")) {
+  const std::int64_t tiles_per_sm = query_tiles(use) / use.scope.device.at("device.sm_count");
+  const bool is_long_window = !has_open_side(use, band->first, band->end) && per_row >= kLongRow &&
+                              per_row <= kVeryLongRow && tiles_per_sm >= 32;
+  if (!is_long_window && !(has_tile_of_128(use) && tiles_per_sm >= 12)) {
     return std::nullopt;
   }
   const KernelConfig config = {{"tile_q", 128},      {"tile_k", 128}, {"slots", 4},

@@ -9,6 +9,7 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -180,6 +181,16 @@ class Bench {
     });
   }
 
+  // The model has one setting alone of a kernel that a rule chose, and two to choose from of
+  // others.
+  static bool is_in_place(const Case& one, const fusion::Setting& setting) {
+    std::vector<fusion::Option> options;
+    std::ranges::copy_if(
+        one.plain.options.at(0), std::back_inserter(options),
+        [&](const fusion::Option& option) { return option.kernel == setting.kernel; });
+    return options.size() == 1 ? options.front().config == setting.config : !options.empty();
+  }
+
   // Every setting that the model knows of each template, or else those that it has for the case;
   // lists of keys only where they are not longer than anybody would want, and packed tiles where
   // the model may choose them.
@@ -240,7 +251,7 @@ class Bench {
                           .config = setting.config,
                           .measured_us = {},
                           .predicted_us = candidate.lowered.options.at(0).front().time.total_us(),
-                          .is_in_place = is_in_place(one, setting.kernel)};
+                          .is_in_place = is_in_place(one, setting)};
     });
     std::erase_if(one.candidates, [](const Candidate& candidate) {
       return !candidate.lowered.origins.at(0).refusal.empty();
