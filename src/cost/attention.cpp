@@ -61,17 +61,22 @@ double key_value_bytes(const Problem& problem) {
 // How many replicas lists of query tiles or rows go through at a time: their keys and values lie in
 // half of L2 together.
 std::int64_t replicas_of_section(const Problem& problem, std::int64_t l2_bytes) {
-  const double room = static_cast<double>(l2_bytes) / 2 / key_value_bytes(problem);
+  const double room = static_cast<double>(l2_bytes) / 2 / std::max(key_value_bytes(problem), 1.0);
   return std::clamp(static_cast<std::int64_t>(room), std::int64_t{1}, replicas(problem));
 }
 
-// The same of lists of tiles, which go through all at once where half of L2 has room for all.
-std::int64_t tile_replicas_of_section(const Problem& problem, std::int64_t l2_bytes) {
+// The same of wgmma's lists of tiles, which go through all at once where half of L2 has room for
+// all, or no SM has two tiles.
+std::int64_t tile_replicas_of_section(const Problem& problem, std::int64_t tile_q,
+                                      std::int64_t l2_bytes, std::int64_t sm_count) {
   const auto& dims = problem.scope->dims;
   const double all_bytes =
       static_cast<double>(dims.at("batch") * dims.at("kv_heads")) * key_value_bytes(problem);
-  return 2 * all_bytes <= static_cast<double>(l2_bytes) ? replicas(problem)
-                                                        : replicas_of_section(problem, l2_bytes);
+  const std::int64_t tiles =
+      dims.at("batch") * dims.at("heads") * mask::ceil_div(dims.at("q_len"), tile_q);
+  return tiles <= sm_count || 2 * all_bytes <= static_cast<double>(l2_bytes)
+             ? replicas(problem)
+             : replicas_of_section(problem, l2_bytes);
 }
 
 // How many of them the last section has.
@@ -161,6 +166,8 @@ double one_too_many(const std::vector<WorkGroup>& groups, std::int64_t sm_count,
   return are_many && has_room ? groups.front().cost : 0;
 }
 
+constexpr const char* kLists80 = "attention_block_wise_sm80";
+
 Prediction tiled_attention(const Sm& sm, const Problem& problem, const KernelConfig& config,
                            const AttentionWork& work) {
   STOF_CHECK(work.tiles != nullptr) << problem.contract->name << " needs tiles";
@@ -186,7 +193,10 @@ Prediction tiled_attention(const Sm& sm, const Problem& problem, const KernelCon
   const bool are_lists = takes_long_tiles(*problem.contract);
   const std::int64_t copies = replicas(problem);
   const std::int64_t section =
-      are_lists ? tile_replicas_of_section(problem, sm.device.l2_bytes) : copies;
+      are_lists
+          ? tile_replicas_of_section(problem, tiles.tile_q, sm.device.l2_bytes, sm.device.sm_count)
+      : problem.contract->name == kLists80 ? replicas_of_section(problem, sm.device.l2_bytes)
+                                           : copies;
   const std::int64_t last = last_replicas(problem, section);
   for (const std::int64_t together : {copies - last, last}) {
     for (const TileGroup& group : tiles.groups) {
@@ -312,8 +322,8 @@ Prediction staged_attention(const Sm& sm, const Problem& problem, const KernelCo
       kOctetBytes * mean *
       static_cast<double>(work.features->mask_batch * work.features->mask_heads * head_windows);
   Prediction time;
-  time.dram_us = sm.dram_us(problem.work.bytes + list_bytes, c.dram_share);
-  time.start_us = c.start_us + time.dram_us;  // nothing hides it
+  // Nothing hides what memory takes.
+  time.start_us = c.start_us + sm.dram_us(problem.work.bytes + list_bytes, c.dram_share);
   time.blocks_us = sm.us(rounds * static_cast<double>(warps) * c.warp_ns);
   // One of the blocks of an SM has the longest window.
   time.core_us =
@@ -471,7 +481,7 @@ const std::map<std::string, std::vector<KernelConfig>, std::less<>>& settings_by
       {kFewQueries,
        {few(8, 4), few(8, 1), few(8, 2), few(8, 8), few(8, 16), few(8, 32), few(4, 1), few(4, 8),
         few(4, 16), few(4, 32)}},
-      {"attention_block_wise_sm80",
+      {kLists80,
        {tiles(64, 64, 1), tiles(64, 64, 2), tiles(64, 32, 4), tiles(128, 64, 1),
         tiles(128, 32, 1)}},
       {"attention_block_wise_sm90",
@@ -508,9 +518,10 @@ LongTiles long_tiles(const Problem& problem, const KernelConfig& config, const T
       scope.dims.at("q_len") <= kFewQueryRows) {
     return {};
   }
-  return long_tiles(tiles, replicas(problem),
-                    tile_replicas_of_section(problem, scope.device.at("device.l2_bytes")),
-                    scope.device.at("device.sm_count"), config.at("blocks_per_sm"));
+  const std::int64_t sm_count = scope.device.at("device.sm_count");
+  const std::int64_t section =
+      tile_replicas_of_section(problem, tiles.tile_q, scope.device.at("device.l2_bytes"), sm_count);
+  return long_tiles(tiles, replicas(problem), section, sm_count, config.at("blocks_per_sm"));
 }
 
 Prediction predict_attention(const Sm& sm, const Problem& problem, const KernelConfig& config,

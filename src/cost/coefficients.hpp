@@ -166,9 +166,10 @@ struct FewQueriesAttention {
   double part_ns = 87;         // one more of them
 };
 
-// attention_few_keys. Fitted to 12 shapes of 1 to 3 blocks an SM with 64 to 256 keys.
+// attention_few_keys. Piece by 12 shapes of 1 to 3 blocks an SM with 64 to 256 keys, start by those
+// of selection.json that have a block for each SM.
 struct FewKeysAttention {
-  double start_us = 3.8;  // until the keys are there, and from the last sums to the end
+  double start_us = 1.0;  // until the keys are there, and from the last sums to the end
   double piece_ns = 100;  // 16 keys, for their width in units of 64 dimensions
 };
 
@@ -231,7 +232,7 @@ struct Coefficients {
        {.uses_wgmma = true,
         .start_us = 1.17,
         .cold_us = 1.69,
-        .dram_share = 1.58,
+        .dram_share = 1,
         .l2_share = 1.01,
         .tile_wait_ns = 281,
         .query_wait_ns = 374,
@@ -295,7 +296,7 @@ struct Coefficients {
        {.uses_wgmma = true,
         .start_us = 0.949,
         .cold_us = 1.47,
-        .dram_share = 2.81,
+        .dram_share = 1,
         .l2_share = 0.919,
         .tile_wait_ns = 321,
         .query_wait_ns = 433,

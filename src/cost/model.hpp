@@ -42,15 +42,16 @@
 // SM, for w times 64 dimensions a head,
 //   blocks = r (tile_ns + w tile_dims_ns)      tensor = r e tensor_part w 4 64 64 64 / R(tensor)
 //   core   = r e softmax_ns + p (what the class of the mask takes)
-//   l2     = e 64 keys and values / R(l2)
+//   l2     = e 64 keys and values / R(l2), of wgmma
 // and the busiest SM is done at the makespan of these, or one later where more than one block has
 // room on it and not all places are taken; blocks, core and tensor share it in proportion. A block
 // waits besides for
 //   tile_wait_ns + e keys_wait_ns + (e 64 / tile_k) step_wait_ns + p (by the class),
-// less with several key groups, and query_wait_ns where it holds the queries of one tile: wait is
-// the makespan of these over all blocks that are there at once, and that of the SMs. Lists go
-// through heads whose keys L2 does not hold together in sections, one after the other. Memory takes
-// dram; the first cold_us of it come in front of all else.
+// which is less with several key groups, and for query_wait_ns too if it has room for the queries
+// of one tile: wait is the makespan of these over all blocks that are there at once, and that of
+// the SMs. Lists go through heads whose keys L2 does not hold together in sections, the last of
+// which begins when the others are done. Memory takes dram; the first cold_us of it come in front
+// of all else.
 //
 // Attention over rows: blocks = row_ns + w row_width_ns for each warp, core = batch_ns ceil(keys /
 // 32), l2 = a K and a V row for each key; wait is the longest row, in one warp or several, behind

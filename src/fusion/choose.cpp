@@ -533,16 +533,17 @@ std::int64_t blocks_with_an_sm(const contract::ContractScope& scope, std::int64_
 }
 
 // Of the kernel for the same masks that has all keys of a block resident. Nothing where blocks are
-// too many to have an SM each, or where these are all keys there are: lists are faster then.
+// too many to have an SM each, or keys so few that lists are faster.
 std::optional<KernelConfig> resident_config(const Use& use) {
   constexpr std::int64_t kMostBlocks = 8;  // of a cluster
+  constexpr std::int64_t kMostOfLists = 2;
   contract::ContractScope scope = use.scope;
   const auto boxes = [](std::int64_t keys) { return mask::ceil_div(keys, mask::kTile); };
-  const std::int64_t local = std::max<std::int64_t>(boxes(scope.mask_local_keys), 1);
-  const std::int64_t global = boxes(scope.mask_global_keys);
-  if (boxes(use.dim("kv_len")) <= local + global) {
+  if (boxes(use.dim("kv_len")) <= kMostOfLists) {
     return std::nullopt;
   }
+  const std::int64_t local = std::max<std::int64_t>(boxes(scope.mask_local_keys), 1);
+  const std::int64_t global = boxes(scope.mask_global_keys);
   for (const std::int64_t groups : {2, 3}) {
     const std::int64_t parts =
         mask::ceil_div(boxes(use.dim("kv_len")), groups - 1 + local + global);
@@ -677,25 +678,32 @@ const Choice* Chooser::choose(const std::vector<Use>& uses, const Chain& chain, 
   std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
     return is_faster(a.second.time, b.second.time);
   });
-  const double limit = all.front().second.time.total_us() * (1 + kTie);
-  const bool packs_in_vain =
-      mask != nullptr && packs(uses[all.front().first].kernel->contract) && packs_nothing(*mask);
-  // Which one is taken of those that are as fast: of products the one that is for fewer problems;
-  // of attentions, where tiles are packed in vain, the same tiles as they are, or else others.
-  const auto preference = [&](const auto& one) -> std::size_t {
-    const Use& use = uses[one.first];
-    if (mask == nullptr) {
-      return use.kernel->contract.constraints.size();
-    }
-    if (!packs_in_vain || packs(use.kernel->contract) || reads_key_rows(use)) {
-      return 0;
-    }
-    return one.second.config == all.front().second.config ? 2 : 1;
+  const auto contract_of = [&](const auto& one) -> const contract::TemplateContract& {
+    return uses[one.first].kernel->contract;
   };
+  const double limit = all.front().second.time.total_us() * (1 + kTie);
+  const auto is_as_fast = [&](const auto& one) { return one.second.time.total_us() <= limit; };
   auto best = all.begin();
-  for (auto other = all.begin(); other != all.end(); ++other) {
-    if (other->second.time.total_us() <= limit && preference(*other) > preference(*best)) {
-      best = other;
+  if (mask == nullptr) {  // that which is for fewer problems
+    for (auto other = all.begin(); other != all.end(); ++other) {
+      if (is_as_fast(*other) &&
+          contract_of(*other).constraints.size() > contract_of(*best).constraints.size()) {
+        best = other;
+      }
+    }
+  } else if (packs(contract_of(*best))) {  // if in vain, the same tiles as they are, or others
+    const auto is_plain = [&](const auto& one) {
+      return !packs(contract_of(one)) && !reads_key_rows(uses[one.first]);
+    };
+    auto plain = std::find_if(all.begin(), all.end(), [&](const auto& one) {
+      return is_plain(one) && one.second.config == best->second.config;
+    });
+    if (plain == all.end()) {
+      plain = std::find_if(all.begin(), all.end(),
+                           [&](const auto& one) { return is_plain(one) && is_as_fast(one); });
+    }
+    if (plain != all.end() && packs_nothing(*mask)) {
+      best = plain;
     }
   }
   std::rotate(all.begin(), best, best + 1);

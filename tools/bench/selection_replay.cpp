@@ -347,6 +347,12 @@ void SelectionReplay::fit(cost::Coefficients& all, const std::string& kernel,
                           const std::string& family_held_out) const {
   constexpr double kLeast = 1e-2;  // nanoseconds; what is 0 can only grow by factors from there
   const std::vector<const Observed*> observed = of_kernel(kernel, family_held_out);
+  const auto put = [](Coefficients& into, const std::vector<double>& fitted_values) {
+    for (std::size_t i = 0; i < fitted_values.size(); ++i) {
+      into.*named<Coefficients>()[i].member = fitted_values[i];
+    }
+    into.dram_share = std::min(into.dram_share, 1.0);  // the rate is what can be had of memory
+  };
   auto& kernels = of_templates<Coefficients>(all);
   Coefficients& fitted = kernels.try_emplace(kernel, kernels.at("")).first->second;
   std::vector<double> values;
@@ -355,10 +361,7 @@ void SelectionReplay::fit(cost::Coefficients& all, const std::string& kernel,
   }
   values = tune::fit_positive(values, [&](const std::vector<double>& tried) {
     cost::Coefficients changed = all;
-    Coefficients& in_changed = of_templates<Coefficients>(changed)[kernel];
-    for (std::size_t i = 0; i < tried.size(); ++i) {
-      in_changed.*named<Coefficients>()[i].member = tried[i];
-    }
+    put(of_templates<Coefficients>(changed)[kernel], tried);
     const cost::Model model(device_, changed);
     std::vector<double> errors;
     errors.reserve(observed.size());
@@ -367,9 +370,7 @@ void SelectionReplay::fit(cost::Coefficients& all, const std::string& kernel,
     }
     return errors;
   });
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    fitted.*named<Coefficients>()[i].member = values[i];
-  }
+  put(fitted, values);
 }
 
 cost::Coefficients SelectionReplay::fitted(const cost::Coefficients& start,
