@@ -344,9 +344,9 @@ TEST_CASE("attention: lists of small tiles are bound by L2, wait for queries, an
 }
 
 TEST_CASE("attention: memory is no faster than it is") {
-  for (const auto& [kernel, of_kernel] : cost::Coefficients().tiled_attention) {
-    INFO(kernel);
-    CHECK(of_kernel.dram_share <= 1);
+  for (const auto& one : cost::Coefficients().tiled_attention) {
+    INFO(one.first);
+    CHECK(one.second.dram_share <= 1);
   }
   // Short heads, which have nothing else to wait for.
   const AttentionSize size = {.heads = 32, .head_dim = 128, .batch = 64, .q_len = 64};
