@@ -152,6 +152,18 @@ TileWork in_steps(TileWork work, const KernelConfig& config) {
   return work;
 }
 
+// The work of one replica for some of them, and behind it for others.
+std::vector<WorkGroup> in_turn(const std::vector<WorkGroup>& of_replica, std::int64_t first,
+                               std::int64_t then) {
+  std::vector<WorkGroup> all;
+  for (const std::int64_t count : {first, then}) {
+    for (const WorkGroup& group : of_replica) {
+      all.push_back({group.cost, group.count * count});
+    }
+  }
+  return all;
+}
+
 // Blocks that are all there at once are not dealt evenly: some SM has one more than it need have,
 // if there is room for it. Those of lists are there early, when the kernel before still has blocks:
 // then that goes for somewhat fewer blocks than SMs too.
@@ -185,34 +197,35 @@ Prediction tiled_attention(const Sm& sm, const Problem& problem, const KernelCon
                     (work.has_score ? c.score_ns : 0)));
   const double masked = sm.us(std::min(rows, 1.0) * mask_ns(c, mask_class));
 
-  std::vector<WorkGroup> shared;  // what tiles take of an SM
+  std::vector<WorkGroup> shared;  // what tiles of a replica take of an SM
   std::vector<WorkGroup> chains;  // how long they wait
   std::vector<WorkGroup> boxes;   // the 64 keys that they read
   Prediction sum;                 // of all tiles
   double total = 0;
-  const bool are_lists = takes_long_tiles(*problem.contract);
   const std::int64_t copies = replicas(problem);
+  for (const TileGroup& group : tiles.groups) {
+    const auto entries = static_cast<double>(group.entries);
+    const double in_core = entries * core + static_cast<double>(group.part) * masked;
+    const double one = block + entries * tensor + in_core;
+    shared.push_back({one, group.count});
+    chains.push_back({waits_us(sm, c, config, group, work), group.count});
+    boxes.push_back({entries, group.count});
+    const auto count = static_cast<double>(group.count * copies);
+    sum.blocks_us += count * block;
+    sum.tensor_us += count * entries * tensor;
+    sum.core_us += count * in_core;
+    total += count * one;
+  }
+  const bool are_lists = takes_long_tiles(*problem.contract);
   const std::int64_t section =
       are_lists
           ? tile_replicas_of_section(problem, tiles.tile_q, sm.device.l2_bytes, sm.device.sm_count)
       : problem.contract->name == kLists80 ? replicas_of_section(problem, sm.device.l2_bytes)
                                            : copies;
   const std::int64_t last = last_replicas(problem, section);
-  for (const std::int64_t together : {copies - last, last}) {
-    for (const TileGroup& group : tiles.groups) {
-      const auto entries = static_cast<double>(group.entries);
-      const double in_core = entries * core + static_cast<double>(group.part) * masked;
-      const double one = block + entries * tensor + in_core;
-      const std::int64_t count = group.count * together;
-      shared.push_back({one, count});
-      chains.push_back({waits_us(sm, c, config, group, work), count});
-      boxes.push_back({entries, count});
-      sum.blocks_us += static_cast<double>(count) * block;
-      sum.tensor_us += static_cast<double>(count) * entries * tensor;
-      sum.core_us += static_cast<double>(count) * in_core;
-      total += static_cast<double>(count) * one;
-    }
-  }
+  shared = in_turn(shared, copies - last, last);
+  chains = in_turn(chains, copies - last, last);
+  boxes = in_turn(boxes, copies - last, last);
   const std::int64_t at_once = blocks_at_once(sm, problem, config);
   const std::int64_t workers = sm.device.sm_count * at_once;
   const double span = makespan(shared, sm.device.sm_count) +

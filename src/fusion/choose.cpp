@@ -636,6 +636,43 @@ bool holds(std::span<const Option> options, const std::string& kernel, const Ker
   });
 }
 
+using Options = std::vector<std::pair<std::size_t, Option>>;  // with the use that each is of
+
+// Of those that are as fast as the first one, the one to take: of products that which is for fewer
+// problems; of attentions, if the first packs tiles in vain, the same tiles as they are, however
+// fast, or else others.
+Options::iterator preferred(Options& all, const std::vector<Use>& uses, const AttentionMask* mask) {
+  const auto contract_of = [&](const auto& one) -> const contract::TemplateContract& {
+    return uses[one.first].kernel->contract;
+  };
+  const double limit = all.front().second.time.total_us() * (1 + kTie);
+  const auto is_as_fast = [&](const auto& one) { return one.second.time.total_us() <= limit; };
+  auto best = all.begin();
+  if (mask == nullptr) {
+    for (auto other = all.begin(); other != all.end(); ++other) {
+      if (is_as_fast(*other) &&
+          contract_of(*other).constraints.size() > contract_of(*best).constraints.size()) {
+        best = other;
+      }
+    }
+    return best;
+  }
+  if (!packs(contract_of(*best))) {
+    return best;
+  }
+  const auto is_plain = [&](const auto& one) {
+    return !packs(contract_of(one)) && !reads_key_rows(uses[one.first]);
+  };
+  auto plain = std::find_if(all.begin(), all.end(), [&](const auto& one) {
+    return is_plain(one) && one.second.config == best->second.config;
+  });
+  if (plain == all.end()) {
+    plain = std::find_if(all.begin(), all.end(),
+                         [&](const auto& one) { return is_plain(one) && is_as_fast(one); });
+  }
+  return plain != all.end() && packs_nothing(*mask) ? plain : best;
+}
+
 }  // namespace
 
 std::string Option::text() const {
@@ -657,7 +694,7 @@ const Choice* Chooser::choose(const std::vector<Use>& uses, const Chain& chain, 
   if (const auto known = known_.find(key); known != known_.end()) {
     return &known->second;
   }
-  std::vector<std::pair<std::size_t, Option>> all;
+  Options all;
   const auto add_options = [&](bool also_out_of_place) {
     for (std::size_t use = 0; use < uses.size(); ++use) {
       if (!also_out_of_place && mask != nullptr && is_out_of_place(uses[use], uses, *mask)) {
@@ -678,34 +715,7 @@ const Choice* Chooser::choose(const std::vector<Use>& uses, const Chain& chain, 
   std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
     return is_faster(a.second.time, b.second.time);
   });
-  const auto contract_of = [&](const auto& one) -> const contract::TemplateContract& {
-    return uses[one.first].kernel->contract;
-  };
-  const double limit = all.front().second.time.total_us() * (1 + kTie);
-  const auto is_as_fast = [&](const auto& one) { return one.second.time.total_us() <= limit; };
-  auto best = all.begin();
-  if (mask == nullptr) {  // that which is for fewer problems
-    for (auto other = all.begin(); other != all.end(); ++other) {
-      if (is_as_fast(*other) &&
-          contract_of(*other).constraints.size() > contract_of(*best).constraints.size()) {
-        best = other;
-      }
-    }
-  } else if (packs(contract_of(*best))) {  // if in vain, the same tiles as they are, or others
-    const auto is_plain = [&](const auto& one) {
-      return !packs(contract_of(one)) && !reads_key_rows(uses[one.first]);
-    };
-    auto plain = std::find_if(all.begin(), all.end(), [&](const auto& one) {
-      return is_plain(one) && one.second.config == best->second.config;
-    });
-    if (plain == all.end()) {
-      plain = std::find_if(all.begin(), all.end(),
-                           [&](const auto& one) { return is_plain(one) && is_as_fast(one); });
-    }
-    if (plain != all.end() && packs_nothing(*mask)) {
-      best = plain;
-    }
-  }
+  const auto best = preferred(all, uses, mask);
   std::rotate(all.begin(), best, best + 1);
   Choice choice{.use = all.front().first,
                 .config = all.front().second.config,
