@@ -12,7 +12,7 @@
 
 #include "base/gpu_target.hpp"
 #include "cost/model.hpp"
-#include "fusion/choose.hpp"
+#include "fusion/attention_use.hpp"
 #include "fusion/lower.hpp"
 #include "graph/normalise.hpp"
 #include "mask/attention_tiles.hpp"

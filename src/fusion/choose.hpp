@@ -15,19 +15,6 @@
 
 namespace stof::fusion {
 
-// Whether an attention template takes lists of keys, which masks that differ from run to run lack.
-bool reads_key_rows(const Use& use);
-// Whether those are lists of the columns of windows, which are made on the host.
-bool reads_windows(const Use& use);
-// Whether query tiles and their keys are packed of what is seen, on the host.
-bool packs(const contract::TemplateContract& contract);
-// Whether it takes masks that are bands, and no others.
-bool takes_bands(const contract::TemplateContract& contract);
-// Windows with global tokens alone.
-bool takes_global_tokens(const contract::TemplateContract& contract);
-// Whether it takes score modifiers.
-bool takes_scores(const contract::TemplateContract& contract);
-
 // One way to run a group.
 struct Option {
   std::string kernel;  // the contract's name

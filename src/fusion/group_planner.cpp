@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "fusion/attention_use.hpp"
 #include "fusion/problem.hpp"
 #include "fusion/scheme.hpp"
 #include "graph/op_info.hpp"

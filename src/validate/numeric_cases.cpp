@@ -13,6 +13,7 @@
 #include <fmt/ranges.h>
 
 #include "contract/evaluate.hpp"
+#include "fusion/attention_use.hpp"
 #include "fusion/choose.hpp"
 #include "fusion/why_unused.hpp"
 #include "stof/error.hpp"

@@ -12,7 +12,7 @@
 
 #include "contract/evaluate.hpp"
 #include "expr/evaluate.hpp"
-#include "fusion/choose.hpp"
+#include "fusion/attention_use.hpp"
 #include "fusion/cuda_type.hpp"
 #include "fusion/variables.hpp"
 #include "mask/features.hpp"

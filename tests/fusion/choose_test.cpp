@@ -12,6 +12,7 @@
 #include <doctest/doctest.h>
 
 #include "../../tools/bench/masks.hpp"
+#include "fusion/attention_use.hpp"
 #include "fusion/lower.hpp"
 #include "graph/normalise.hpp"
 #include "render/template_store.hpp"

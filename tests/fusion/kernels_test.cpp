@@ -175,7 +175,7 @@ void add_cases(Kernels& kernels, const base::DeviceProfile& device) {
   }
 }
 
-// Attention as the rules of choose.cpp tell it apart: by size, width, class and length of lists.
+// Attention as its rules tell it apart: by size, width, class and length of lists.
 void add_attention(Kernels& kernels, const base::DeviceProfile& device) {
   const Mask global(query_position() < 32 || key_position() < 32);
   const std::vector<Mask> masks = {Mask(),

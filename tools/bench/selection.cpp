@@ -147,7 +147,7 @@ class Bench {
                                        [](const auto& built) { return built.second.extent.q_len; });
       record.features = mask::measure(of_kernels->first, of_kernels->second);
       add_candidates(cases.back(), record.features, build_layout);
-      if (record.packed.empty() && is_in_place(cases.back(), kPacked)) {
+      if (record.packed.empty() && !options_of(cases.back(), kPacked).empty()) {
         for (const std::int64_t tile_q : {64, 128}) {
           record.packed[tile_q] =
               stof::cost::tile_work(mask::packed_tiles(of_kernels->second, tile_q).lists);
@@ -175,19 +175,18 @@ class Bench {
   }
 
  private:
-  static bool is_in_place(const Case& one, const std::string& kernel) {
-    return std::ranges::any_of(one.plain.options.at(0), [&](const fusion::Option& option) {
-      return option.kernel == kernel;
-    });
+  // What the model chooses from of a kernel; none where it may not choose that.
+  static std::vector<fusion::Option> options_of(const Case& one, const std::string& kernel) {
+    std::vector<fusion::Option> options;
+    std::ranges::copy_if(one.plain.options.at(0), std::back_inserter(options),
+                         [&](const fusion::Option& option) { return option.kernel == kernel; });
+    return options;
   }
 
   // The model has one setting alone of a kernel that a rule chose, and two to choose from of
   // others.
   static bool is_in_place(const Case& one, const fusion::Setting& setting) {
-    std::vector<fusion::Option> options;
-    std::ranges::copy_if(
-        one.plain.options.at(0), std::back_inserter(options),
-        [&](const fusion::Option& option) { return option.kernel == setting.kernel; });
+    const std::vector<fusion::Option> options = options_of(one, setting.kernel);
     return options.size() == 1 ? options.front().config == setting.config : !options.empty();
   }
 
@@ -204,7 +203,7 @@ class Bench {
       const bool takes_keys = kernel.contract.takes_mask_array("key_col") ||
                               kernel.contract.takes_mask_array("window_col");
       if (!kernel.file.starts_with("attention/") || (takes_keys && keys > kMostKeys) ||
-          (name == kPacked && !is_in_place(one, name))) {
+          (name == kPacked && options_of(one, name).empty())) {
         continue;
       }
       const stof::cost::Problem problem{.contract = &kernel.contract,

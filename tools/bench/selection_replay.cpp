@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/parallel.hpp"
-#include "fusion/choose.hpp"
+#include "fusion/attention_use.hpp"
 #include "mask/bits.hpp"
 #include "tune/fit_positive.hpp"
 

@@ -1,0 +1,92 @@
+#include "fusion/attention_rules.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "fusion/attention_use.hpp"
+#include "fusion/band_rules.hpp"
+#include "fusion/global_token_rules.hpp"
+
+namespace stof::fusion {
+
+namespace {
+
+using kernel::KernelConfig;
+
+// Rows of more tiles leave nothing to pack, and lists of their groups take long to make.
+constexpr double kMostPackedTiles = 24;
+
+bool has_rule(const contract::TemplateContract& contract) {
+  return has_band_rule(contract) || has_global_token_rule(contract);
+}
+
+bool is_for_certain_masks(const Use& use) {
+  return takes_bands(use.kernel->contract) || takes_global_tokens(use.kernel->contract);
+}
+
+// Of a kernel for certain masks, its setting; nothing where it is not to be taken.
+std::optional<KernelConfig> setting_by_rule(const Use& use, const AttentionMask& mask) {
+  return takes_bands(use.kernel->contract) ? setting_for_bands(use, mask)
+                                           : setting_for_global_tokens(use);
+}
+
+// Where a kernel for certain masks has a setting, none of a lower rank is taken. Kernels that visit
+// rows of keys may be better than others for bands, but not than those that have all keys at once.
+int rank(const Use& use) {
+  const contract::TemplateContract& contract = use.kernel->contract;
+  return has_all_keys_at_once(contract)                         ? 3
+         : walks_along_windows(contract) || reads_key_rows(use) ? 2
+         : is_for_certain_masks(use)                            ? 1
+                                                                : 0;
+}
+
+// What the expressions of a modifier read takes registers, which blocks that have all of an SM set
+// apart for them and large tiles do not leave.
+bool leaves_no_registers(const KernelConfig& config) {
+  const auto blocks = config.find("blocks_per_sm");
+  return blocks != config.end() &&
+         (blocks->second > 2 || config.at("tile_q") > 64 || config.at("tile_k") > 64);
+}
+
+}  // namespace
+
+bool is_in_place(const Use& use, const std::vector<Use>& uses, const AttentionMask& mask) {
+  const auto has_list_setting = [&](const Use& one) {
+    return list_setting_for_bands(one, mask).has_value();
+  };
+  if (has_list_setting(use)) {
+    return true;
+  }
+  if (!reads_key_rows(use) && std::any_of(uses.begin(), uses.end(), has_list_setting)) {
+    return false;
+  }
+  if (is_for_certain_masks(use) && !has_rule(use.kernel->contract)) {
+    return true;
+  }
+  if (is_for_certain_masks(use) && !setting_by_rule(use, mask)) {
+    return false;
+  }
+  const bool is_for_another = std::any_of(uses.begin(), uses.end(), [&](const Use& other) {
+    return is_for_certain_masks(other) && rank(other) > rank(use) && setting_by_rule(other, mask);
+  });
+  return !is_for_another &&
+         !(packs(use.kernel->contract) && tiles_per_row(use, mask) > kMostPackedTiles);
+}
+
+std::vector<KernelConfig> settings_by_rules(const Use& use, const AttentionMask& mask,
+                                            std::vector<KernelConfig> settings) {
+  if (has_rule(use.kernel->contract)) {
+    const std::optional<KernelConfig> config = setting_by_rule(use, mask);
+    return config ? std::vector{*config} : std::vector<KernelConfig>();
+  }
+  if (auto config = list_setting_for_bands(use, mask)) {
+    return {*std::move(config)};
+  }
+  if (!mask.modifier.arguments().empty()) {
+    std::erase_if(settings, leaves_no_registers);
+  }
+  return settings;
+}
+
+}  // namespace stof::fusion

@@ -1,0 +1,59 @@
+#include "fusion/attention_use.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "mask/bits.hpp"
+
+namespace stof::fusion {
+
+bool reads_key_rows(const Use& use) {
+  return use.kernel->contract.takes_mask_array("key_col") || reads_windows(use);
+}
+
+bool reads_windows(const Use& use) {
+  return use.kernel->contract.takes_mask_array("window_col");
+}
+
+bool packs(const contract::TemplateContract& contract) {
+  return contract.takes_mask_array("packed_keys");
+}
+
+bool takes_bands(const contract::TemplateContract& contract) {
+  return contract.reads("mask.band_first");
+}
+
+bool takes_global_tokens(const contract::TemplateContract& contract) {
+  const auto is_of_them = [](std::string_view name) {
+    return name.starts_with("local_") || name.starts_with("global_");
+  };
+  const std::vector<contract::Argument>& arguments = contract.launch.arguments;
+  return std::any_of(arguments.begin(), arguments.end(),
+                     [&](const contract::Argument& argument) {
+                       return argument.kind == contract::ArgumentKind::Mask &&
+                              is_of_them(argument.name);
+                     }) ||
+         std::any_of(contract.scalars_read.begin(), contract.scalars_read.end(),
+                     [&](std::string_view scalar) {
+                       constexpr std::string_view kMask = "mask.";
+                       return scalar.starts_with(kMask) && is_of_them(scalar.substr(kMask.size()));
+                     });
+}
+
+bool takes_scores(const contract::TemplateContract& contract) {
+  return !packs(contract) && !takes_bands(contract) && !takes_global_tokens(contract);
+}
+
+std::int64_t query_tiles(const Use& use) {
+  return use.dim("batch") * use.dim("heads") * mask::ceil_div(use.dim("q_len"), mask::kTile);
+}
+
+double tiles_per_row(const Use& use, const AttentionMask& mask) {
+  const mask::MaskFeatures& features = mask.features();
+  return static_cast<double>(features.full_tiles + features.part_tiles) /
+         static_cast<double>(features.tiles) *
+         static_cast<double>(mask::ceil_div(use.dim("kv_len"), mask::kTile));
+}
+
+}  // namespace stof::fusion

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+
+#include "contract/contract.hpp"
+#include "fusion/attention.hpp"
+#include "fusion/use.hpp"
+
+namespace stof::fusion {
+
+// Whether an attention template takes lists of keys, which masks that differ from run to run lack.
+bool reads_key_rows(const Use& use);
+// Whether those are lists of the columns of windows, which are made on the host.
+bool reads_windows(const Use& use);
+// Whether query tiles and their keys are packed of what is seen, on the host.
+bool packs(const contract::TemplateContract& contract);
+// Whether it takes masks that are bands, and no others.
+bool takes_bands(const contract::TemplateContract& contract);
+// Windows with global tokens alone.
+bool takes_global_tokens(const contract::TemplateContract& contract);
+// Whether it takes score modifiers.
+bool takes_scores(const contract::TemplateContract& contract);
+
+// Query tiles of 64 rows, of all heads and batch elements.
+std::int64_t query_tiles(const Use& use);
+// Active tiles of 64 keys of 64 query rows, in the mean.
+double tiles_per_row(const Use& use, const AttentionMask& mask);
+
+}  // namespace stof::fusion

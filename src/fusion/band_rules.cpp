@@ -1,0 +1,288 @@
+#include "fusion/band_rules.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "cost/model.hpp"
+#include "fusion/attention_use.hpp"
+#include "fusion/settings.hpp"
+#include "mask/bits.hpp"
+
+namespace stof::fusion {
+
+namespace {
+
+using kernel::KernelConfig;
+
+bool has_wide_heads(const Use& use) {
+  return std::max(use.dim("head_dim"), use.dim("value_dim")) > mask::kTile;
+}
+
+// Whether a band ends, to one side at least, with the keys and not with what its queries see.
+bool has_open_side(const Use& use, std::int64_t band_first, std::int64_t band_end) {
+  return band_first <= 1 - use.dim("q_len") || band_end >= use.dim("kv_len");
+}
+
+constexpr double kLongRow = 12;  // active tiles of 64 query rows
+constexpr double kVeryLongRow = 96;
+
+KernelConfig band_setting(std::int64_t tile_q, std::int64_t tile_k, std::int64_t step,
+                          std::int64_t stages, std::int64_t blocks_per_sm,
+                          std::int64_t overlap = 0) {
+  return KernelConfig{{"tile_q", tile_q},   {"tile_k", tile_k},
+                      {"step", step},       {"key_groups", stages == 1 ? 1 : tile_k / step},
+                      {"stages", stages},   {"blocks_per_sm", blocks_per_sm},
+                      {"overlap", overlap}, {"order", 0}};
+}
+
+KernelConfig window_setting(std::int64_t tile_k, std::int64_t groups) {
+  return KernelConfig{{"tile_k", tile_k}, {"groups", groups}, {"slots", 10}, {"query_slots", 6}};
+}
+
+KernelConfig few_keys_setting(std::int64_t warps, std::int64_t pieces) {
+  return KernelConfig{{"warps", warps}, {"pieces", pieces}};
+}
+
+KernelConfig held_setting(std::int64_t pieces) {
+  return KernelConfig{{"pieces", pieces}};
+}
+
+// Whether most rows of a band see as many keys as there are, and not fewer where it is cut.
+bool has_even_rows(const Use& use, double per_row) {
+  constexpr double kEven = 0.75;
+  return !has_open_side(use, use.scope.mask_band_first, use.scope.mask_band_end) ||
+         per_row >= kEven * static_cast<double>(mask::ceil_div(use.dim("kv_len"), mask::kTile));
+}
+
+// Two warp groups take turns at the keys of a tile. Such a block has an SM to itself, or shares it
+// with one more; wide heads then leave room for one warp group each.
+KernelConfig lone_band_setting(bool is_wide) {
+  return band_setting(64, 128, 64, is_wide ? 3 : 4, 1, 1);
+}
+KernelConfig shared_band_setting(bool is_wide) {
+  return band_setting(64, is_wide ? 64 : 128, 64, 3, 2, 1);
+}
+
+// Of tiles with as many keys each, `per_sm` of them for each SM.
+std::optional<KernelConfig> few_even_tiles_config(std::int64_t keys, double per_sm, bool is_wide) {
+  if (per_sm <= 1) {
+    return is_wide || keys > 512 ? lone_band_setting(is_wide) : shared_band_setting(is_wide);
+  }
+  const std::int64_t most = per_sm <= 2 ? (is_wide ? 1024 : 8192) : (is_wide ? 512 : 1024);
+  return keys <= most ? std::optional(shared_band_setting(is_wide)) : std::nullopt;
+}
+
+// Of tiles some of which have few keys; the last ones have the most where `keys_grow`.
+std::optional<KernelConfig> few_uneven_tiles_config(std::int64_t keys, double per_sm, bool is_wide,
+                                                    bool keys_grow) {
+  const bool has_few = per_sm <= 4.0 / 3;
+  if (keys > (has_few ? 4096 : 8192)) {
+    return std::nullopt;
+  }
+  if (per_sm > 2) {
+    return is_wide && keys > 2048 ? lone_band_setting(is_wide) : shared_band_setting(is_wide);
+  }
+  const bool is_shared =
+      is_wide ? per_sm > 1 && keys <= (per_sm >= 1.75 ? 1024 : 512) : !has_few || keys <= 512;
+  if (!is_shared) {
+    return lone_band_setting(is_wide);
+  }
+  KernelConfig config = shared_band_setting(is_wide);
+  if (per_sm > 1 && keys_grow) {
+    config.at("order") = 2;
+  }
+  return config;
+}
+
+// Few query tiles do not hide each other's waits: more warps to a tile do, and products while
+// threads make probabilities. By times on an H200, where lists of tiles are up to 28 % slower; but
+// the SMs that long rows of fewer tiles leave over are of use to lists alone, for parts of rows,
+// and what many keys of a few queries wait for is memory.
+std::optional<KernelConfig> few_tiles_config(const Use& use, bool is_wide, double per_row) {
+  constexpr std::int64_t kMostOfFewQueries = 1024;  // keys
+  const std::int64_t keys =
+      std::min(use.dim("kv_len"), use.scope.mask_band_end - use.scope.mask_band_first);
+  const double per_sm = static_cast<double>(query_tiles(use)) /
+                        static_cast<double>(use.scope.device.at("device.sm_count"));
+  const double idle = 1 - 6.0 / 7 * per_sm;
+  if (idle * per_row > (is_wide ? 25 : 15) ||
+      (use.dim("q_len") <= cost::kFewQueryRows && keys > kMostOfFewQueries)) {
+    return std::nullopt;
+  }
+  return has_even_rows(use, per_row)
+             ? few_even_tiles_config(keys, per_sm, is_wide)
+             : few_uneven_tiles_config(keys, per_sm, is_wide,
+                                       use.scope.mask_band_first <= 1 - use.dim("q_len"));
+}
+
+// Of the kernel that walks along short windows, by times on an H200; nothing where there are too
+// few query tiles to be worth the walk. Sums for a log-sum-exp take registers, which two warp
+// groups have.
+std::optional<KernelConfig> window_config(const Use& use) {
+  constexpr std::int64_t kMostAtOnce = 192;  // keys
+  constexpr std::int64_t kTilesPerSm = 16;
+  const std::int64_t first = std::max(use.scope.mask_band_first, 1 - use.dim("q_len"));
+  const std::int64_t end = std::min(use.scope.mask_band_end, use.dim("kv_len"));
+  const std::int64_t span = mask::kTile - 1 + end - first;
+  if (span > kMostAtOnce ||
+      query_tiles(use) < kTilesPerSm * use.scope.device.at("device.sm_count")) {
+    return std::nullopt;
+  }
+  return window_setting(std::max(mask::kTile, mask::ceil_div(span, 32) * 32),
+                        use.ports.contains("lse") ? 2 : 3);
+}
+
+// By their names too: those of their parameters may well be a user's.
+bool has_few_keys(const contract::TemplateContract& contract) {
+  return contract.name == "attention_few_keys" && has_names(contract, few_keys_setting(0, 0));
+}
+bool has_held_keys(const contract::TemplateContract& contract) {
+  return contract.name == "attention_held_sm90" && has_names(contract, held_setting(0));
+}
+
+// Of the kernel that has all keys of 16 queries at once, by times on an H200; nothing where larger
+// query tiles, which read less, have blocks enough for all SMs too.
+std::optional<KernelConfig> few_keys_config(const Use& use) {
+  constexpr std::int64_t kRows = 16;
+  constexpr std::int64_t kWarps = 4;
+  constexpr std::int64_t kPieceKeys = 16;
+  constexpr std::int64_t kMostPieces = 4;
+  const std::int64_t keys =
+      std::min(use.dim("kv_len"), kRows - 1 + use.scope.mask_band_end - use.scope.mask_band_first);
+  const std::int64_t pieces = mask::ceil_div(keys, kWarps * kPieceKeys);
+  const std::int64_t blocks =
+      use.dim("batch") * use.dim("heads") * mask::ceil_div(use.dim("q_len"), kRows);
+  const double blocks_per_sm =
+      static_cast<double>(blocks) / static_cast<double>(use.scope.device.at("device.sm_count"));
+  if (!has_few_keys(use.kernel->contract) || pieces > kMostPieces ||
+      blocks_per_sm > (pieces == 1 ? 3.0 : 1.5)) {
+    return std::nullopt;
+  }
+  return few_keys_setting(kWarps, pieces);
+}
+
+// Of the kernel that holds all keys of a head, by times on an H200; nothing where its blocks are
+// fewer than SMs or more, or where some of them or their four warp groups have more to do.
+std::optional<KernelConfig> held_config(const Use& use, double per_row) {
+  constexpr std::int64_t kGroups = 4;
+  const std::int64_t tiles = mask::ceil_div(use.dim("q_len"), mask::kTile);
+  if (!has_held_keys(use.kernel->contract) || tiles < kGroups ||
+      !has_open_side(use, use.scope.mask_band_first, use.scope.mask_band_end)) {
+    return std::nullopt;
+  }
+  const bool is_even = has_even_rows(use, per_row);
+  const double least = is_even || tiles <= kGroups ? 0.65 : 0.85;  // of the SMs
+  const auto sm_count = static_cast<double>(use.scope.device.at("device.sm_count"));
+  for (const std::int64_t pieces : {2, 1}) {
+    const auto blocks = static_cast<double>(use.dim("batch") * use.dim("heads") * pieces);
+    const bool is_fair = is_even ? tiles % (kGroups * pieces) == 0
+                                 : mask::ceil_div(tiles, 2) % pieces == 0;  // pairs of tiles
+    if (is_fair && blocks <= sm_count && blocks >= least * sm_count) {
+      return held_setting(pieces);
+    }
+  }
+  return std::nullopt;
+}
+
+// Whether the last of the waves in which blocks are worked on is so small that all take over a
+// tenth longer than if it were full.
+bool leaves_places(std::int64_t blocks, std::int64_t at_once) {
+  return 10 * mask::ceil_div(blocks, at_once) * at_once > 11 * blocks;
+}
+
+// Of the kernel for bands, by times on an H200; nothing where a warp that is ahead with lists of
+// tiles is worth its while. All keys of 64 queries at once is best where they fit registers: there
+// is one chain of waits then, and one maximum.
+std::optional<KernelConfig> band_tiles_config(const Use& use, const AttentionMask& mask) {
+  constexpr std::int64_t kMostAtOnce = 192;  // keys
+  constexpr std::int64_t kMostOfWide = 1024;
+  const bool is_wide = has_wide_heads(use);
+  const std::int64_t keys = use.dim("kv_len");
+  const std::int64_t span =
+      std::min(keys, mask::kTile - 1 + use.scope.mask_band_end - use.scope.mask_band_first);
+  if (span <= kMostAtOnce) {
+    const std::int64_t tile_k = std::max(mask::kTile, mask::ceil_div(span, 16) * 16);
+    return band_setting(64, tile_k, tile_k, 1, is_wide ? 2 : tile_k > 128 ? 3 : 4);
+  }
+  const std::int64_t sm_count = use.scope.device.at("device.sm_count");
+  const double per_row = tiles_per_row(use, mask);
+  if (query_tiles(use) < 3 * sm_count) {
+    return few_tiles_config(use, is_wide, per_row);
+  }
+  if (per_row >= kLongRow && per_row <= kVeryLongRow) {
+    const bool is_large = query_tiles(use) >= 8 * sm_count;
+    if (!is_wide && !is_large && has_even_rows(use, per_row) &&
+        leaves_places(query_tiles(use), 3 * sm_count)) {
+      return std::nullopt;
+    }
+    return is_wide    ? band_setting(128, 64, 64, 2, 1)
+           : is_large ? band_setting(128, 128, 128, 2, 2)
+                      : band_setting(64, 128, 128, 2, 3);
+  }
+  const bool is_short = is_wide ? keys <= kMostOfWide : per_row < kLongRow;
+  return is_short ? std::optional(band_setting(64, 64, 64, 2, is_wide ? 2 : 4)) : std::nullopt;
+}
+
+// The same, with batch elements side by side where rows are uneven, blocks of an element few and
+// not in pairs: one after the other, each would end with short rows alone.
+std::optional<KernelConfig> band_config(const Use& use, const AttentionMask& mask) {
+  std::optional<KernelConfig> config = band_tiles_config(use, mask);
+  if (config && config->at("order") == 0 && use.dim("batch") > 1 &&
+      !has_even_rows(use, tiles_per_row(use, mask)) &&
+      use.dim("heads") * mask::ceil_div(use.dim("q_len"), config->at("tile_q")) <
+          2 * use.scope.device.at("device.sm_count")) {
+    config->at("order") = 1;
+  }
+  return config;
+}
+
+// Whether queries and keys of a head are more than a tile of 64, and no more than one of 128.
+bool has_tile_of_128(const Use& use) {
+  return mask::ceil_div(use.dim("q_len"), mask::kTile) == 2 &&
+         mask::ceil_div(use.dim("kv_len"), mask::kTile) == 2;
+}
+
+}  // namespace
+
+bool has_all_keys_at_once(const contract::TemplateContract& contract) {
+  return has_few_keys(contract) || has_held_keys(contract);
+}
+
+bool walks_along_windows(const contract::TemplateContract& contract) {
+  return has_names(contract, window_setting(0, 0));
+}
+
+bool has_band_rule(const contract::TemplateContract& contract) {
+  return takes_bands(contract) &&
+         (has_all_keys_at_once(contract) || walks_along_windows(contract) ||
+          has_names(contract, band_setting(0, 0, 1, 1, 0)));
+}
+
+std::optional<KernelConfig> setting_for_bands(const Use& use, const AttentionMask& mask) {
+  for (const auto& config : {few_keys_config(use), held_config(use, tiles_per_row(use, mask)),
+                             window_config(use), band_config(use, mask)}) {
+    if (config && is_setting(use, *config)) {
+      return config;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<KernelConfig> list_setting_for_bands(const Use& use, const AttentionMask& mask) {
+  const std::optional<mask::Band> band = mask.arrays ? mask.arrays->band() : std::nullopt;
+  if (!band || !has_wide_heads(use) || mask.modifier.has_score() || packs(use.kernel->contract)) {
+    return std::nullopt;
+  }
+  const double per_row = tiles_per_row(use, mask);
+  const std::int64_t tiles_per_sm = query_tiles(use) / use.scope.device.at("device.sm_count");
+  const bool is_long_window = !has_open_side(use, band->first, band->end) && per_row >= kLongRow &&
+                              per_row <= kVeryLongRow && tiles_per_sm >= 32;
+  if (!is_long_window && !(has_tile_of_128(use) && tiles_per_sm >= 12)) {
+    return std::nullopt;
+  }
+  const KernelConfig config = {{"tile_q", 128},      {"tile_k", 128}, {"slots", 4},
+                               {"blocks_per_sm", 1}, {"overlap", 1},  {"query_slots", 2}};
+  return is_setting(use, config) ? std::optional(config) : std::nullopt;
+}
+
+}  // namespace stof::fusion
