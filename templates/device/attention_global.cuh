@@ -12,7 +12,7 @@ struct BlocksOfPair {
   int count, number;  // this one's
 
   __device__ __forceinline__ BlocksOfPair(const Walk& walk, int pair) {
-    const long long first_tile = static_cast<long long>(pair) * walk.plane_tiles;
+    const int first_tile = pair * walk.plane_tiles;
     const int first = walk.block_of_tile(first_tile);
     count = walk.block_of_tile(first_tile + walk.plane_tiles - 1) - first + 1;
     number = static_cast<int>(blockIdx.x) - first;

@@ -78,39 +78,27 @@ struct QueryOperand {
   __device__ __forceinline__ void take(unsigned queries, int warp, int) {
     operand = k_major_operand(queries + warp / 4 * Shape::kTileBytes);
   }
-  __device__ __forceinline__ unsigned at(int step) const {
-    return advance(operand, step / 4 * Shape::kQueryPanelBytes + step % 4 * 32);
-  }
 };
 template <typename Shape, int Steps>
 struct QueryOperand<Shape, Steps, true> {
-  unsigned fragments[Steps][4];
+  unsigned operand[Steps][4];
 
   __device__ __forceinline__ void take(unsigned queries, int warp, int lane) {
     const unsigned rows = queries + warp * 16 * Shape::kRowBytes;
 #pragma unroll
     for (int i = 0; i < Steps; ++i) {
-      ldmatrix_x4(fragments[i], rows + i / 4 * Shape::kQueryPanelBytes +
-                                    swizzled_offset<128>(lane % 16, i % 4 * 2 + lane / 16));
+      ldmatrix_x4(operand[i], rows + i / 4 * Shape::kQueryPanelBytes +
+                                  swizzled_offset<128>(lane % 16, i % 4 * 2 + lane / 16));
     }
-  }
-  __device__ __forceinline__ const unsigned (&at(int step) const)[4] {
-    return fragments[step];
   }
 };
 
-// The values of a step as the B operand of the second product, and those 16 keys further on. The
-// ones behind them lie elsewhere in shared memory, and there are 16 rows of them.
+// The values of a step as the B operand of the second product. The ones behind them lie elsewhere
+// in shared memory, and there are 16 rows of them, the same for all of its keys.
 template <typename Shape>
 __device__ __forceinline__ unsigned values_operand(unsigned values, unsigned ones) {
   return column_major_operand(values, Shape::kAddsUp ? ones - values : Shape::kPanelBytes);
 }
-template <typename Shape>
-__device__ __forceinline__ unsigned advance_values(unsigned values, int steps) {
-  const unsigned further = steps * (16 * Shape::kRowBytes >> 4);
-  return values + further - (Shape::kAddsUp ? further << 16 : 0);
-}
-
 // By all threads, before a barrier.
 template <typename T, int Count>
 __device__ __forceinline__ void fill_ones(uint4 (&ones)[Count]) {

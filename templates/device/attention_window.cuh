@@ -9,7 +9,8 @@ namespace stof {
 
 // How blocks go along queries. The (batch, head) pairs go along together, so many side by side,
 // each with blocks of its own, as those whose rows lie side by side in memory should; a block has
-// as many tiles, of one pair behind the other, as any other, but for one.
+// as many tiles, of one pair behind the other, as any other, but for one. Contracts allow 2^24
+// tiles, which times 255 blocks, an SM each, are numbers of 32 bits.
 struct Walk {
   int plane_tiles, planes;  // query tiles of a pair, and pairs
   int heads, side_by_side;
@@ -17,20 +18,20 @@ struct Walk {
   // The number of the block's first tile among those of its side.
   __device__ __forceinline__ int first_tile() const { return share(blockIdx.x / side_by_side); }
   __device__ __forceinline__ int tiles() const {
-    const int block = blockIdx.x / side_by_side;
+    const unsigned block = blockIdx.x / side_by_side;
     return block < blocks() ? share(block + 1) - share(block) : 0;
   }
   __device__ __forceinline__ int side() const { return blockIdx.x % side_by_side; }
   // Among those of the side, which has a tile of the same number.
-  __device__ __forceinline__ int block_of_tile(long long tile) const {
-    const long long all = planes / side_by_side * plane_tiles;
-    return static_cast<int>(((tile + 1) * blocks() + all - 1) / all) - 1;
+  __device__ __forceinline__ int block_of_tile(int tile) const {
+    const unsigned all = planes / side_by_side * plane_tiles;
+    return static_cast<int>(((tile + 1u) * blocks() + all - 1) / all) - 1;
   }
 
  private:
-  __device__ __forceinline__ int blocks() const { return gridDim.x / side_by_side; }
-  __device__ __forceinline__ int share(int blocks_before) const {
-    const long long tiles = planes / side_by_side * plane_tiles;
+  __device__ __forceinline__ unsigned blocks() const { return gridDim.x / side_by_side; }
+  __device__ __forceinline__ int share(unsigned blocks_before) const {
+    const unsigned tiles = planes / side_by_side * plane_tiles;
     return static_cast<int>(blocks_before * tiles / blocks());
   }
 };
@@ -59,6 +60,7 @@ struct WindowPlace {
   }
 
   __device__ __forceinline__ void advance(int tiles, const Walk& walk) {
+#pragma unroll 1
     for (; tiles > 0; --tiles) {
       box = ahead(box, 1);
       if (++tile < walk.plane_tiles)
