@@ -1,0 +1,105 @@
+// Which kinds of kernels are thought of for an attention, on an H200 that is not there.
+#include "fusion/attention_rules.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "choose_support.hpp"
+#include "stof/stof.hpp"
+
+using namespace stof;        // NOLINT(google-build-using-namespace)
+using namespace stof::test;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+// The kernels that are thought of for an attention, where one of the templates has other words.
+std::vector<fusion::Option> options_with(
+    const std::string& file, const std::string& as,
+    std::initializer_list<std::pair<std::string, std::string>> words, const Graph& graph) {
+  auto texts = render::TemplateStore::open({}).texts();
+  std::string text = texts.at(file);
+  for (const auto& [from, to] : words) {
+    for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+      text.replace(at, from.size(), to);
+    }
+  }
+  texts[as] = text;
+  const fusion::TemplateLibrary library = fusion::read_templates(texts);
+  return fusion::lower(graph::normalise_but_attention(graph.ir()), library,
+                       base::shipped_profile("h200"), {}, {})
+      .options.at(0);
+}
+
+}  // namespace
+
+TEST_CASE("kernels of a user's may have parameters of their own") {
+  for (const char* const mask : {"sliding", "causal"}) {
+    const auto options = options_with("attention/band_sm90.jinja", "attention/mine.jinja",
+                                      {{"key_groups", "turns"}, {"_band_sm90\"", "_mine\""}},
+                                      attention(mask, 12, 4096, 64));
+    CHECK(std::ranges::any_of(options, [](const fusion::Option& option) {
+      return option.kernel == "attention_mine" && option.config.contains("turns");
+    }));
+  }
+  // Or parameters that are called as those of the library's.
+  const auto few =
+      options_with("attention/few_keys.jinja", "attention/mine.jinja",
+                   {{"_few_keys\"", "_mine\""},
+                    {"\"values\": [4, 8], \"default\": 4", "\"values\": [8], \"default\": 8"}},
+                   attention("causal", 12, 128, 128));
+  CHECK(std::ranges::any_of(few, [](const fusion::Option& option) {
+    return option.kernel == "attention_mine" && option.config.at("warps") == 8;
+  }));
+  // Under the name of the library's, too.
+  for (const char* const kernel : {"resident_sm90", "global_local_sm90"}) {
+    const std::string file = "attention/" + std::string(kernel) + ".jinja";
+    const auto options = options_with(file, file,
+                                      {{"param.global_", "param.my_"},
+                                       {"\"global_boxes\"", "\"my_boxes\""},
+                                       {"\"global_keys\"", "\"my_keys\""},
+                                       {"\"global_tiles\"", "\"my_tiles\""}},
+                                      attention("longformer", 12, 1024, 64));
+    CHECK(std::ranges::any_of(options, [&](const fusion::Option& option) {
+      return option.kernel == "attention_" + std::string(kernel) &&
+             (option.config.contains("my_boxes") || option.config.contains("my_keys"));
+    }));
+  }
+  // Without the setting that a long window would go to lists for, it stays with the kernel for
+  // bands.
+  const std::string lists = "attention/block_wise_sm90.jinja";
+  CHECK(options_with(lists, lists, {{"param.slots", "param.places"}, {"\"slots\"", "\"places\""}},
+                     attention("window", 32, 16384, 128))
+            .at(0)
+            .kernel == "attention_band_sm90");
+}
+
+TEST_CASE("masks that leave much of their tiles empty are packed") {
+  const std::string packed = "attention_packed_sm90";
+  const std::string block_wise = "attention_block_wise_sm90";
+  for (const char* const mask : {"longformer", "bigbird"}) {
+    CHECK(kernel_of(attention(mask, 192, 512, 64)) == packed);
+    CHECK(kernel_of(attention(mask, 24, 1024, 64)) == packed);
+  }
+  CHECK(kernel_of(attention("longformer", 32, 8192, 128)) == packed);
+  CHECK(kernel_of(attention("bigbird_block", 12, 4096, 64)) == block_wise);  // it packs nothing
+  CHECK(kernel_of(attention("full", 12, 8192, 64)) == block_wise);
+  CHECK(kernel_of(attention("longformer", 12, 1024, 64, 5.0 * tanh(score() / 5.0))) == block_wise);
+}
+
+TEST_CASE("attention visits rows where few keys of a tile are seen") {
+  CHECK(kernel_of(attention("random1", 12, 4096, 64)) == "attention_row_wise_staged");
+  CHECK(kernel_of(attention("random1", 2, 4096, 64)) == "attention_row_wise");
+  for (const std::string mask : {"causal", "sliding", "longformer", "bigbird", "dilated", "full"}) {
+    for (const std::int64_t length : {128, 1024}) {
+      INFO(mask, " ", length);
+      CHECK(!kernel_of(attention(mask.c_str(), 12, length, 64)).starts_with("attention_row_wise"));
+    }
+  }
+}

@@ -1,0 +1,51 @@
+// Which kernel for windows with global tokens, on an H200 that is not there.
+#include "fusion/global_token_rules.hpp"
+
+#include <cstdint>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "choose_support.hpp"
+#include "stof/stof.hpp"
+
+using namespace stof;        // NOLINT(google-build-using-namespace)
+using namespace stof::test;  // NOLINT(google-build-using-namespace)
+
+TEST_CASE("windows with global tokens have an SM for each block where these are few") {
+  const std::string resident = "attention_resident_sm90";
+  for (const char* const mask : {"longformer", "bigbird"}) {
+    CHECK(kernel_of(attention(mask, 12, 1024, 64)) == resident);
+    CHECK(kernel_of(attention(mask, 24, 1024, 64)) != resident);
+    CHECK(kernel_of(attention(mask, 12, 4096, 64)) != resident);
+    CHECK(kernel_of(attention(mask, 12, 1024, 128)) != resident);
+    CHECK(kernel_of(attention(mask, 12, 128, 64)) != resident);
+  }
+}
+
+TEST_CASE("windows with global tokens go to the kernel for them where they are long and many") {
+  const std::string global_local = "attention_global_local_sm90";
+  for (const char* const mask : {"longformer", "bigbird"}) {
+    for (const std::int64_t length : {2048, 4096}) {
+      CHECK(kernel_of(attention(mask, 192, length, 64)) == global_local);
+    }
+    CHECK(kernel_of(attention(mask, 12, 4096, 64)) != global_local);
+    CHECK(kernel_of(attention(mask, 192, 512, 64)) == "attention_packed_sm90");
+    CHECK(kernel_of(attention(mask, 192, 4096, 128)) != global_local);
+    CHECK(kernel_of(attention(mask, 192, 4096, 64, 5.0 * tanh(score() / 5.0))) != global_local);
+  }
+  CHECK(kernel_of(attention("longformer", 48, 16384, 64)) != global_local);  // 320 keys at once
+  CHECK(kernel_of(attention("bigbird_block", 192, 4096, 64)) != global_local);
+}
+
+TEST_CASE("clusters lie in a GPC, and not all SMs may have a block") {
+  // Of 132 SMs 128 hold clusters of four.
+  const std::string resident = "attention_resident_sm90";
+  CHECK(kernel_of(attention("longformer", 10, 1024, 64)) == resident);
+  CHECK(kernel_of(attention("longformer", 12, 1024, 64)) == resident);  // in blocks of three tiles
+  CHECK(kernel_of(attention("longformer", 13, 1024, 64)) != resident);
+  // Lists are slower there, whatever the model says of so little work.
+  CHECK(kernel_of(attention("longformer", 5, 1024, 64)) == resident);
+  CHECK(kernel_of(attention("longformer", 12, 512, 64)) == resident);
+  CHECK(kernel_of(attention("bigbird", 4, 1024, 64)) == resident);
+}
