@@ -35,10 +35,10 @@ std::optional<KernelConfig> setting_by_rule(const Use& use, const AttentionMask&
 // rows of keys may be better than others for bands, but not than those that have all keys at once.
 int rank(const Use& use) {
   const contract::TemplateContract& contract = use.kernel->contract;
-  return has_all_keys_at_once(contract)                         ? 3
-         : walks_along_windows(contract) || reads_key_rows(use) ? 2
-         : is_for_certain_masks(use)                            ? 1
-                                                                : 0;
+  return has_all_keys_at_once(contract)                              ? 3
+         : walks_along_windows(contract) || reads_key_rows(contract) ? 2
+         : is_for_certain_masks(use)                                 ? 1
+                                                                     : 0;
 }
 
 // What the expressions of a modifier read takes registers, which blocks that have all of an SM set
@@ -58,7 +58,8 @@ bool is_in_place(const Use& use, const std::vector<Use>& uses, const AttentionMa
   if (has_list_setting(use)) {
     return true;
   }
-  if (!reads_key_rows(use) && std::any_of(uses.begin(), uses.end(), has_list_setting)) {
+  if (!reads_key_rows(use.kernel->contract) &&
+      std::any_of(uses.begin(), uses.end(), has_list_setting)) {
     return false;
   }
   if (is_for_certain_masks(use) && !has_rule(use.kernel->contract)) {

@@ -8,12 +8,12 @@
 
 namespace stof::fusion {
 
-bool reads_key_rows(const Use& use) {
-  return use.kernel->contract.takes_mask_array("key_col") || reads_windows(use);
+bool reads_key_rows(const contract::TemplateContract& contract) {
+  return contract.takes_mask_array("key_col") || reads_windows(contract);
 }
 
-bool reads_windows(const Use& use) {
-  return use.kernel->contract.takes_mask_array("window_col");
+bool reads_windows(const contract::TemplateContract& contract) {
+  return contract.takes_mask_array("window_col");
 }
 
 bool packs(const contract::TemplateContract& contract) {

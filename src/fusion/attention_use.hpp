@@ -9,9 +9,9 @@
 namespace stof::fusion {
 
 // Whether an attention template takes lists of keys, which masks that differ from run to run lack.
-bool reads_key_rows(const Use& use);
+bool reads_key_rows(const contract::TemplateContract& contract);
 // Whether those are lists of the columns of windows, which are made on the host.
-bool reads_windows(const Use& use);
+bool reads_windows(const contract::TemplateContract& contract);
 // Whether query tiles and their keys are packed of what is seen, on the host.
 bool packs(const contract::TemplateContract& contract);
 // Whether it takes masks that are bands, and no others.

@@ -135,7 +135,7 @@ Options::iterator preferred(Options& all, const std::vector<Use>& uses, const At
     return best;
   }
   const auto is_plain = [&](const auto& one) {
-    return !packs(contract_of(one)) && !reads_key_rows(uses[one.first]);
+    return !packs(contract_of(one)) && !reads_key_rows(contract_of(one));
   };
   auto plain = std::find_if(all.begin(), all.end(), [&](const auto& one) {
     return is_plain(one) && one.second.config == best->second.config;

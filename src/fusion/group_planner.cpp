@@ -163,27 +163,28 @@ std::vector<Use> GroupPlanner::fitting_uses(const Group& group, const AttentionM
   std::vector<Use> uses;
   for (const Candidate& candidate : group.candidates) {
     Use use = make_use(group, candidate, ir_, finder_.readers(), placement_, device_scalars_);
+    const contract::TemplateContract& contract = use.kernel->contract;
     if (mask != nullptr) {
       use.scope.mask_batch = mask->features().mask_batch;
       use.scope.mask_heads = mask->features().mask_heads;
-      if (mask->run_time && reads_windows(use) && use.misfit.empty()) {
+      if (mask->run_time && reads_windows(contract) && use.misfit.empty()) {
         use.misfit = "lists of columns are made of masks that are known before";
-      } else if (!mask->has_key_rows() && reads_key_rows(use) && use.misfit.empty()) {
+      } else if (!mask->has_key_rows() && reads_key_rows(contract) && use.misfit.empty()) {
         use.misfit = mask->run_time
                          ? fmt::format("{} keys could be seen, more than lists have room for",
                                        mask->run_time->build.max_keys)
                          : "the keys of a row are known at run time only";
       }
-      if (mask->modifier.has_score() && !takes_scores(use.kernel->contract) && use.misfit.empty()) {
+      if (mask->modifier.has_score() && !takes_scores(contract) && use.misfit.empty()) {
         use.misfit = "it takes no score modifier";
       }
-      if (takes_bands(use.kernel->contract) && use.misfit.empty()) {
+      if (takes_bands(contract) && use.misfit.empty()) {
         const std::optional<mask::Band> band = mask->arrays ? mask->arrays->band() : std::nullopt;
         use.scope.mask_band_first = band ? band->first : 0;
         use.scope.mask_band_end = band ? band->end : 0;
         use.misfit = band ? "" : "the mask is no band";
       }
-      if (takes_global_tokens(use.kernel->contract) && use.misfit.empty()) {
+      if (takes_global_tokens(contract) && use.misfit.empty()) {
         const mask::GlobalLocal* const split =
             mask->arrays && mask->arrays->global_local() ? &*mask->arrays->global_local() : nullptr;
         if (split != nullptr) {

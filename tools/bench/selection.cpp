@@ -29,6 +29,7 @@
 #include "engine/segment_check.hpp"
 #include "execute/device_program.hpp"
 #include "execute/replay.hpp"
+#include "fusion/attention_use.hpp"
 #include "fusion/lower.hpp"
 #include "graph/normalise.hpp"
 #include "mask/bits.hpp"
@@ -200,9 +201,8 @@ class Bench {
     const stof::cost::Model model(shop_.profile);
     for (const fusion::KernelTemplate& kernel : shop_.templates) {
       const std::string& name = kernel.contract.name;
-      const bool takes_keys = kernel.contract.takes_mask_array("key_col") ||
-                              kernel.contract.takes_mask_array("window_col");
-      if (!kernel.file.starts_with("attention/") || (takes_keys && keys > kMostKeys) ||
+      if (!kernel.file.starts_with("attention/") ||
+          (fusion::reads_key_rows(kernel.contract) && keys > kMostKeys) ||
           (name == kPacked && options_of(one, name).empty())) {
         continue;
       }
