@@ -77,9 +77,29 @@ class Kernels {
         for (const kernel::KernelConfig& config :
              corners(contract::allowed_configs(contract_of(kernel), kernel.scope))) {
           result.push_back(kernel);
-          for (const auto& [name, value] : config) {
-            result.back().spec.variables["param"][name] = value;
-          }
+          result.back().spec.variables["param"].update(nlohmann::json(config));
+        }
+      }
+    }
+    return result;
+  }
+
+  // Kernels of a template with all settings that the restrictions allow, but for the number of
+  // slots: with more of them it is other addresses that change.
+  std::vector<Kernel> at_all_settings(const std::string& file) const {
+    std::vector<Kernel> result;
+    for (const Kernel& kernel : kernels_) {
+      if (kernel.spec.file != file) {
+        continue;
+      }
+      std::set<kernel::KernelConfig> seen;
+      for (const kernel::KernelConfig& config :
+           contract::allowed_configs(contract_of(kernel), kernel.scope)) {
+        kernel::KernelConfig others = config;
+        others.erase("slots");
+        if (seen.insert(others).second) {
+          result.push_back(kernel);
+          result.back().spec.variables["param"].update(nlohmann::json(config));
         }
       }
     }
@@ -261,6 +281,17 @@ TEST_CASE("what is chosen compiles for every kind of GPU, without spills or lost
   add_attention(kernels, base::shipped_profile("h200"));
   CHECK(kernels.all().size() > 200);
   CHECK(kernels.faults(kernels.all()) == "");
+}
+
+TEST_CASE("attention over packed tiles compiles with all settings") {
+  Kernels chosen;
+  add_attention(chosen, base::shipped_profile("h200"));
+  std::vector<Kernel> kernels = chosen.at_all_settings("attention/packed_sm90.jinja");
+  REQUIRE(!kernels.empty());
+  for (std::size_t i = 0; i < kernels.size(); i += 2) {
+    kernels[i].spec.variables["has"]["lse"] = true;
+  }
+  CHECK(chosen.faults(kernels) == "");
 }
 
 TEST_CASE("attention of short heads compiles with all numbers of pieces") {
