@@ -9,7 +9,8 @@
 namespace stof::fusion {
 
 // Whether a use may be chosen of `uses`, all that fit an attention. Kernels for certain masks whose
-// rule is known here may only where they have a setting; others not where such a one is faster.
+// rule is known here may only where the rule gives a setting; others only where no such kernel that
+// is faster by these rules has one.
 bool is_in_place(const Use& use, const std::vector<Use>& uses, const AttentionMask& mask);
 
 // The settings to choose from: the one that a rule says, none where the rule of the kernel says

@@ -99,6 +99,7 @@ template <typename Shape>
 __device__ __forceinline__ unsigned values_operand(unsigned values, unsigned ones) {
   return column_major_operand(values, Shape::kAddsUp ? ones - values : Shape::kPanelBytes);
 }
+
 // By all threads, before a barrier.
 template <typename T, int Count>
 __device__ __forceinline__ void fill_ones(uint4 (&ones)[Count]) {

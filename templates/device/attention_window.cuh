@@ -10,7 +10,7 @@ namespace stof {
 // How blocks go along queries. The (batch, head) pairs go along together, so many side by side,
 // each with blocks of its own, as those whose rows lie side by side in memory should; a block has
 // as many tiles, of one pair behind the other, as any other, but for one. Contracts allow 2^24
-// tiles, which times 255 blocks, an SM each, are numbers of 32 bits.
+// tiles, which times 255 blocks are numbers of 32 bits; a block has an SM, and sm_90 no more.
 struct Walk {
   int plane_tiles, planes;  // query tiles of a pair, and pairs
   int heads, side_by_side;
