@@ -47,6 +47,11 @@ class Check(unittest.TestCase):
     def test_without_what_it_needs_nothing_runs(self) -> None:
         self.assertEqual(self.run_tool(setup="false"), (1, []))
 
+    def test_an_option_that_there_is_not_is_named(self) -> None:
+        result = subprocess.run([TOOL.with_name("setup.sh"), "--no-instal"], capture_output=True, text=True)
+        self.assertEqual((result.returncode, result.stdout), (2, ""))
+        self.assertEqual(result.stderr, "unknown options: --no-instal; there is --no-install\n")
+
 
 if __name__ == "__main__":
     unittest.main()
