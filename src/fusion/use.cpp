@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstddef>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -31,6 +34,31 @@ View joined(const std::string& name, const View& view, std::span<const int> size
   return *std::move(result);
 }
 
+// A constraint, and what the dims are that it names: "dim.head_dim % 8 == 0, where dim.head_dim is
+// 60".
+std::string with_dims(const std::string& constraint, const contract::ContractScope& scope) {
+  const auto has = [&](const std::string& name) {
+    std::size_t at = constraint.find(name);
+    for (; at != std::string::npos; at = constraint.find(name, at + 1)) {
+      const char next = (constraint + ' ')[at + name.size()];
+      if (next != '_' && std::isalnum(static_cast<unsigned char>(next)) == 0) {
+        return true;
+      }
+    }
+    return false;
+  };
+  std::string text = constraint;
+  std::string_view before = ", where ";
+  for (const auto& [dim, extent] : scope.dims) {
+    const std::string name = "dim." + dim;
+    if (has(name)) {
+      text += fmt::format("{}{} is {}", before, name, extent);
+      before = " and ";
+    }
+  }
+  return text;
+}
+
 class UseMaker {
  public:
   UseMaker(const Candidate& candidate, const DeviceScalars& device)
@@ -47,7 +75,7 @@ class UseMaker {
       fill(*this);
       check_ports();
       if (const auto violated = contract::violated_constraint(contract_, use_.scope)) {
-        throw Misfit{*violated};
+        throw Misfit{with_dims(*violated, use_.scope)};
       }
     } catch (Misfit& misfit) {
       use_.misfit = std::move(misfit.reason);

@@ -64,7 +64,7 @@ TEST_CASE("why unused: what of the pattern the graph has not") {
 
 TEST_CASE("why unused: what does not fit where the pattern is") {
   CHECK(why_unused(unit_rows(Form::Whole, 1001)) ==
-        "it does not fit at multiply_1: dim.hidden % 8 == 0");
+        "it does not fit at multiply_1: dim.hidden % 8 == 0, where dim.hidden is 1001");
   CHECK(why_unused(unit_rows(), "\"like\": \"x\"", R"("shape": ["rows", "rows"], "dtype": "T")") ==
         "it does not fit at multiply_1: 'divide_5' [3000, 1024] does not go with the port y [rows, "
         "rows]");
