@@ -201,15 +201,15 @@ kernel::KernelConfig default_config(const TemplateContract& contract) {
   return config;
 }
 
-std::optional<std::string> violated_constraint(const TemplateContract& contract,
-                                               const ContractScope& scope) {
+const Constraint* violated_constraint(const TemplateContract& contract,
+                                      const ContractScope& scope) {
   const Names names(contract, scope);
   for (const Constraint& constraint : contract.constraints) {
     if (!constraint.condition.evaluate_truth(names)) {
-      return constraint.text;
+      return &constraint;
     }
   }
-  return std::nullopt;
+  return nullptr;
 }
 
 bool is_allowed(const TemplateContract& contract, const ContractScope& scope) {

@@ -53,10 +53,9 @@ struct WorkEstimate {
 // The settings of all parameters, each at its default.
 kernel::KernelConfig default_config(const TemplateContract& contract);
 
-// The first constraint that does not hold, as its text; nothing where the template may be used.
-// Reads everything of the scope but the config.
-std::optional<std::string> violated_constraint(const TemplateContract& contract,
-                                               const ContractScope& scope);
+// The first constraint of the contract that does not hold; nothing (null) where the template may be
+// used. Reads everything of the scope but the config.
+const Constraint* violated_constraint(const TemplateContract& contract, const ContractScope& scope);
 
 // Whether the restrictions allow the scope's config.
 bool is_allowed(const TemplateContract& contract, const ContractScope& scope);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -34,25 +33,16 @@ View joined(const std::string& name, const View& view, std::span<const int> size
   return *std::move(result);
 }
 
-// A constraint, and what the dims are that it names: "dim.head_dim % 8 == 0, where dim.head_dim is
+// A constraint, and what the dims are that it reads: "dim.head_dim % 8 == 0, where dim.head_dim is
 // 60".
-std::string with_dims(const std::string& constraint, const contract::ContractScope& scope) {
-  const auto has = [&](const std::string& name) {
-    std::size_t at = constraint.find(name);
-    for (; at != std::string::npos; at = constraint.find(name, at + 1)) {
-      const char next = (constraint + ' ')[at + name.size()];
-      if (next != '_' && std::isalnum(static_cast<unsigned char>(next)) == 0) {
-        return true;
-      }
-    }
-    return false;
-  };
-  std::string text = constraint;
+std::string with_dims(const contract::Constraint& constraint,
+                      const contract::ContractScope& scope) {
+  constexpr std::string_view kDim = "dim.";
+  std::string text = constraint.text;
   std::string_view before = ", where ";
-  for (const auto& [dim, extent] : scope.dims) {
-    const std::string name = "dim." + dim;
-    if (has(name)) {
-      text += fmt::format("{}{} is {}", before, name, extent);
+  for (const auto& [name, type] : expr::names_used(constraint.condition.expr()).scalars) {
+    if (name.starts_with(kDim)) {
+      text += fmt::format("{}{} is {}", before, name, scope.dims.at(name.substr(kDim.size())));
       before = " and ";
     }
   }
@@ -74,7 +64,7 @@ class UseMaker {
     try {
       fill(*this);
       check_ports();
-      if (const auto violated = contract::violated_constraint(contract_, use_.scope)) {
+      if (const auto* violated = contract::violated_constraint(contract_, use_.scope)) {
         throw Misfit{with_dims(*violated, use_.scope)};
       }
     } catch (Misfit& misfit) {

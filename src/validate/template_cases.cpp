@@ -82,7 +82,7 @@ class Cases {
       fill(one);
       if (!admit(one, 0)) {
         return fmt::format("{}: {} does not hold", text_of(dims),
-                           *contract::violated_constraint(contract_, one));
+                           contract::violated_constraint(contract_, one)->text);
       }
     }
     return "the restrictions allow no setting of the parameters";
@@ -219,7 +219,7 @@ class Cases {
   // Tries the candidates of the attributes from the n-th on.
   bool admit(ContractScope& scope, std::size_t n) const {
     if (n == attributes_.size()) {
-      return !contract::violated_constraint(contract_, scope);
+      return contract::violated_constraint(contract_, scope) == nullptr;
     }
     return std::ranges::any_of(candidates(attributes_[n]), [&](double value) {
       scope.attributes[attributes_[n].name] = value;
