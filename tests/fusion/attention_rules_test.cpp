@@ -11,11 +11,11 @@
 
 #include <doctest/doctest.h>
 
-#include "choose_support.hpp"
+#include "fusion/choice_testing.hpp"
 #include "stof/stof.hpp"
 
-using namespace stof;        // NOLINT(google-build-using-namespace)
-using namespace stof::test;  // NOLINT(google-build-using-namespace)
+using namespace stof;  // NOLINT(google-build-using-namespace)
+using namespace stof::testing;
 
 namespace {
 

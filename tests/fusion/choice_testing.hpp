@@ -1,24 +1,14 @@
-// Graphs of one operator, and the kernels that are chosen for them on a GPU that is not there.
+// Graphs of an attention, and the kernels that are chosen for them.
 #pragma once
 
 #include <optional>
 #include <string>
 
 #include "../../tools/bench/masks.hpp"
-#include "fusion/lower.hpp"
-#include "graph/normalise.hpp"
-#include "render/template_store.hpp"
+#include "fusion/lowering_testing.hpp"
 #include "stof/stof.hpp"
 
-namespace stof::test {
-
-inline fusion::Lowered lowered(const Graph& graph, const char* device = "h200",
-                               const fusion::Decisions& decisions = {}) {
-  static const fusion::TemplateLibrary library =
-      fusion::read_templates(render::TemplateStore::open({}).texts());
-  return fusion::lower(graph::normalise_but_attention(graph.ir()), library,
-                       base::shipped_profile(device), {}, decisions);
-}
+namespace stof::testing {
 
 inline Graph attention(const char* mask, std::int64_t heads, std::int64_t length,
                        std::int64_t head_dim, const std::optional<Score>& score = {}) {
@@ -41,7 +31,7 @@ inline Graph attention(const Mask& mask, std::int64_t batch, std::int64_t heads,
 }
 
 inline std::string kernel_of(const Graph& graph, const char* device = "h200") {
-  return lowered(graph, device).options.at(0).at(0).kernel;
+  return lowered_by(graph, {}, device).options.at(0).at(0).kernel;
 }
 
-}  // namespace stof::test
+}  // namespace stof::testing

@@ -10,12 +10,12 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include "choose_support.hpp"
+#include "fusion/choice_testing.hpp"
 #include "fusion/lower.hpp"
 #include "stof/stof.hpp"
 
-using namespace stof;        // NOLINT(google-build-using-namespace)
-using namespace stof::test;  // NOLINT(google-build-using-namespace)
+using namespace stof;  // NOLINT(google-build-using-namespace)
+using namespace stof::testing;
 
 namespace {
 
@@ -59,7 +59,7 @@ TEST_CASE("few queries go to the kernel for them, which shares the keys of a hea
     const auto k = graph.input("k", {batch, kv_heads, 4096, 128}, DType::Float16);
     const auto v = graph.input("v", {batch, kv_heads, 4096, 128}, DType::Float16);
     graph.output("y", graph.attention(q, k, v));
-    return lowered(graph, "h200").options.at(0).at(0);
+    return lowered_by(graph).options.at(0).at(0);
   };
   for (const std::int64_t q_len : {1, 2}) {
     CHECK(choice(1, 32, 4, q_len).kernel == "attention_few_queries");
@@ -74,7 +74,7 @@ TEST_CASE("few queries go to the kernel for them, which shares the keys of a hea
 TEST_CASE("lists have as many blocks an SM, and as large tiles, as were the fastest on an H200") {
   const auto config = [](const char* mask, std::int64_t heads, std::int64_t length,
                          std::int64_t head_dim) {
-    return lowered(attention(mask, heads, length, head_dim)).options.at(0).at(0).config;
+    return lowered_by(attention(mask, heads, length, head_dim)).options.at(0).at(0).config;
   };
   CHECK(config("longformer", 12, 4096, 64).at("blocks_per_sm") == 4);
   CHECK(config("longformer", 12, 4096, 64).at("slots") == 3);
@@ -92,14 +92,14 @@ TEST_CASE("lists have as many blocks an SM, and as large tiles, as were the fast
 
 TEST_CASE("tiles that are packed in vain are taken as they are") {
   const std::vector<fusion::Option> options =
-      lowered(attention("longformer", 12, 16384, 64)).options.at(0);
+      lowered_by(attention("longformer", 12, 16384, 64)).options.at(0);
   CHECK(options.at(0).kernel == "attention_block_wise_sm90");
   CHECK(options.at(1).kernel == "attention_packed_sm90");
   CHECK(options.at(0).config == options.at(1).config);
 }
 
 TEST_CASE("what was not chosen is told, with its time") {
-  const fusion::Lowered result = lowered(product(4096, 3072, 768, WeightLayout::OutIn));
+  const fusion::Lowered result = lowered_by(product(4096, 3072, 768, WeightLayout::OutIn));
   REQUIRE(result.options.size() == result.program.launches.size());
   const std::vector<fusion::Option>& options = result.options.at(0);
   REQUIRE(options.size() >= 3);
@@ -121,7 +121,7 @@ TEST_CASE("equal layers have equal kernels") {
     graph.output("y", x);
     return graph;
   };
-  const fusion::Lowered many = lowered(layers(40));
+  const fusion::Lowered many = lowered_by(layers(40));
   CHECK(many.options.size() == 40);
   CHECK(many.specs.size() == 1);
 }

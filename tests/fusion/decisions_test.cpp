@@ -32,11 +32,6 @@ Graph feed_forward() {
   return graph;
 }
 
-Lowered lowered_by(const Graph& graph, const Decisions& decisions) {
-  return lower(graph::normalise_but_attention(graph.ir()), shipped_templates(),
-               base::shipped_profile("h200"), {}, decisions);
-}
-
 std::vector<std::string> kernels_of(const Lowered& lowered) {
   std::vector<std::string> kernels;
   for (const kernel::LaunchRecord& launch : lowered.program.launches) {
@@ -117,29 +112,6 @@ TEST_CASE("a setting that is decided runs") {
     config.at("stages") = 1000;
     CHECK(refusal({chosen.kernel, config}).starts_with(chosen.kernel + " does not allow {"));
   }
-}
-
-TEST_CASE("what makes one step of keys is allowed only where there is one") {
-  Graph graph("window");
-  const auto q = graph.input("q", {1, 12, 128, 64}, DType::Float16);
-  graph.output("y", graph.attention(q, q, q, {.mask = sliding_window(11, 0)}));
-  const std::string problem = problem_key(lowered_by(graph, {}).origins.at(0).problem);
-  const auto refusal = [&](std::int64_t step) {
-    const Setting setting{.kernel = "attention_band_sm90",
-                          .config = {{"tile_q", 128},
-                                     {"tile_k", 128},
-                                     {"step", step},
-                                     {"key_groups", 1},
-                                     {"stages", 1},
-                                     {"blocks_per_sm", 1},
-                                     {"overlap", 0},
-                                     {"order", 0}}};
-    return lowered_by(graph, {.scheme = {}, .settings = {{problem, setting}}})
-        .origins.at(0)
-        .refusal;
-  };
-  CHECK(refusal(128).empty());
-  CHECK_FALSE(refusal(64).empty());  // the second step would have to scale what the first made
 }
 
 TEST_CASE("equal layers have equal problems, and other ones others") {

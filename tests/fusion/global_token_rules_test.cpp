@@ -6,11 +6,11 @@
 
 #include <doctest/doctest.h>
 
-#include "choose_support.hpp"
+#include "fusion/choice_testing.hpp"
 #include "stof/stof.hpp"
 
-using namespace stof;        // NOLINT(google-build-using-namespace)
-using namespace stof::test;  // NOLINT(google-build-using-namespace)
+using namespace stof;  // NOLINT(google-build-using-namespace)
+using namespace stof::testing;
 
 TEST_CASE("windows with global tokens have an SM for each block where these are few") {
   const std::string resident = "attention_resident_sm90";

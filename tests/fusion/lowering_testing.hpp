@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "base/device_profile.hpp"
+#include "fusion/decisions.hpp"
+#include "fusion/lower.hpp"
 #include "fusion/template_library.hpp"
 #include "graph/normalise.hpp"
 #include "models/bert.hpp"
@@ -20,6 +22,13 @@ inline const fusion::TemplateLibrary& shipped_templates() {
   static const fusion::TemplateLibrary library =
       fusion::read_templates(render::TemplateStore::open({}).texts());
   return library;
+}
+
+// Lowered for a GPU that is not there.
+inline fusion::Lowered lowered_by(const Graph& graph, const fusion::Decisions& decisions = {},
+                                  const char* device = "h200") {
+  return fusion::lower(graph::normalise_but_attention(graph.ir()), shipped_templates(),
+                       base::shipped_profile(device), {}, decisions);
 }
 
 // Operators of a kind.
