@@ -11,10 +11,12 @@ struct AttentionGrid {
   int batch, heads;
   int section;  // replicas whose keys and values stay in L2 together
 
-  // (batch, head) pairs that share a plane of the mask.
+  // Planes of the mask are those of a batch element, of a head, of both, or there is one.
+  __device__ __forceinline__ bool has_batch_planes() const { return mask_batch > 1; }
+  __device__ __forceinline__ bool has_head_planes() const { return mask_heads > 1; }
+  // (batch, head) pairs that share a plane.
   __device__ __forceinline__ int replicas() const {
-    const int planes = mask_batch * mask_heads;
-    return planes == 1 ? batch * heads : batch * heads / planes;
+    return (has_batch_planes() ? 1 : batch) * (has_head_planes() ? 1 : heads);
   }
 };
 
@@ -71,24 +73,20 @@ struct AttentionTile {
 // `tile` counts over all planes, of `tiles` each.
 __device__ __forceinline__ AttentionTile attention_tile(const AttentionGrid& grid, int tile,
                                                         int tiles, int replica) {
-  const bool has_head_planes = grid.mask_heads > 1, has_batch_planes = grid.mask_batch > 1;
-  if (!has_head_planes && !has_batch_planes) {
-    const Division of = grid.batch == 1 ? Division{0, replica} : divide(replica, grid.heads);
-    return {of.quotient, of.rest, 0, tile};
-  }
-  const int plane = tile / tiles;
-  return {has_batch_planes  ? plane / grid.mask_heads
-          : has_head_planes ? replica
-                            : replica / grid.heads,
-          has_head_planes    ? plane % grid.mask_heads
-          : has_batch_planes ? replica
-                             : replica % grid.heads,
-          plane, tile % tiles};
+  const bool has_one_plane = !grid.has_batch_planes() && !grid.has_head_planes();
+  const Division of_tile = has_one_plane ? Division{0, tile} : divide(tile, tiles);
+  const int number = has_one_plane ? replica : of_tile.quotient;
+  const int heads = has_one_plane ? grid.heads : grid.mask_heads;
+  const Division pair =
+      has_one_plane && grid.batch == 1 ? Division{0, number} : divide(number, heads);
+  return {has_one_plane || grid.has_batch_planes() ? pair.quotient : replica,
+          has_one_plane || grid.has_head_planes() ? pair.rest : replica, of_tile.quotient,
+          of_tile.rest};
 }
 
 // Whose keys a query head reads.
-__device__ __forceinline__ int kv_head_of(int head, int heads, int kv_heads) {
-  return heads == kv_heads ? head : head / (heads / kv_heads);
+__device__ __forceinline__ int kv_head_of(int head, int heads_per_kv_head) {
+  return heads_per_kv_head == 1 ? head : divide(head, heads_per_kv_head).quotient;
 }
 
 // Where they begin, so that short ones are near when a block knows its place in them.

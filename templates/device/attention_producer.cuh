@@ -112,16 +112,17 @@ struct Producer {
     }
   }
 
-  // Parts are as long as each other but for a step; sums have no keys.
+  // Parts are as long as each other but for a step, the first ones if any longer; sums have no
+  // keys.
   __device__ __forceinline__ TileList part_of(const TileList& list, const EntryPart& part) const {
     if (part.parts == 1)
       return list;
     const int tiles = part.is_sum() ? 0 : list.tiles;
-    const int steps = (tiles + Shape::kTiles - 1) / Shape::kTiles;
-    const int first = steps * part.number / part.parts * Shape::kTiles;
-    const int end = steps * (part.number + 1) / part.parts * Shape::kTiles;
+    const Division share = divide((tiles + Shape::kTiles - 1) / Shape::kTiles, part.parts);
+    const int first = (part.number * share.quotient + min(part.number, share.rest)) * Shape::kTiles;
+    const int count = (share.quotient + (part.number < share.rest ? 1 : 0)) * Shape::kTiles;
     return {list.tile_col + first * Source::kNumbers, list.tile_bitmap + first * Shape::kGroups,
-            min(end, tiles) - first, list.is_cut};
+            min(count, tiles - first), list.is_cut};
   }
 
   // Brings the tiles of the list in the order in which the consumers take them.
