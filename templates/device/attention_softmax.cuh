@@ -21,14 +21,14 @@ __device__ __forceinline__ float quad_sum(float x) {
   return x + __shfl_xor_sync(0xffffffffu, x, 2);
 }
 
-// Of a row of a warp's scores: the first eight or the last eight of 16 rows.
+// Of a lane's scores in one of its rows: of the first eight or the last eight of 16.
 template <int Scores>
-__device__ __forceinline__ float row_max(const float (&s)[Scores], int half) {
+__device__ __forceinline__ float lane_max(const float (&s)[Scores], int half) {
   float best = minus_infinity();
 #pragma unroll
   for (int i = 0; i < Scores / 4; ++i)
     best = fmaxf(best, fmaxf(s[4 * i + 2 * half], s[4 * i + 2 * half + 1]));
-  return quad_max(best);
+  return best;
 }
 
 // What the older parts of a row are multiplied by when its reference goes from `from` to `to`. A
@@ -45,9 +45,9 @@ __device__ __forceinline__ float rescale_factor(float from, float to) {
 // twice a row and not for every step.
 //
 // FromSigns does without the maxima once all rows have references, which then lie 2^kRoom above:
-// that an exponent would pass 0 is seen from its sign, at half an instruction each. But
-// exponentials cannot begin while others are looked at, so that steps of 128 keys take longer; and
-// sums near 1 lose their last digits, so it is not for those that anyone reads.
+// that an exponent would pass 0 is seen from its sign, at half an instruction each. Sums near 1
+// lose their last digits, so it is not for those that anyone reads; and rows whose scores are there
+// at once have no use for it.
 template <int RowBlocks, bool FromSigns = false>
 struct SoftmaxRows {
   static constexpr float kRoom = FromSigns ? 5.0f : 0.0f, kSlack = FromSigns ? 0.0f : 8.0f;
@@ -79,9 +79,36 @@ struct SoftmaxRows {
     if (FromSigns)
       have_references = __all_sync(0xffffffffu, have);
   }
-  // What exponents are relative to; any will do where all scores are -inf.
+  // Has the rows begin with scores, which it turns into exponents. A warp whose rows see nothing
+  // has its exponents already, -inf; without a branch ptxas makes them while it still looks for the
+  // highest scores, and runs out of registers.
+  template <int Scores>
+  __device__ __forceinline__ void begin_with(float (&s)[RowBlocks][Scores], float scale_log2) {
+    clear();
+    if constexpr (FromSigns) {
+      float best[RowBlocks][2];
+      bool see = false;
+#pragma unroll
+      for (int i = 0; i < 2 * RowBlocks; ++i) {
+        best[i / 2][i % 2] = lane_max(s[i / 2], i % 2);
+        see |= best[i / 2][i % 2] != minus_infinity();
+      }
+      if (!__any_sync(0xffffffffu, see))
+        return;
+      begin(best, scale_log2);
+    } else {
+      float factor[RowBlocks][2];
+      follow_highest(s, factor, scale_log2);
+    }
+    subtract_bases(s, scale_log2);
+  }
+  // What exponents are relative to; where all scores are -inf any number will do, and where they
+  // are the first ones, 0.
   __device__ __forceinline__ float base(int block, int half) const {
-    return fmaxf(reference[block][half], -kHighest);
+    const float from = reference[block][half];
+    if (FromSigns)
+      return from == minus_infinity() ? 0.0f : from;
+    return fmaxf(from, -kHighest);
   }
 
   // Turns scores into probabilities, and brings `o` to the references that they are relative to.
@@ -99,18 +126,17 @@ struct SoftmaxRows {
   template <int Scores>
   __device__ __forceinline__ bool to_exponents(float (&s)[RowBlocks][Scores],
                                                float (&factor)[RowBlocks][2], float scale_log2) {
-    if (!FromSigns || !have_references)
-      return find_references(s, factor, scale_log2);
-    subtract(s, reference, scale_log2);
-    unsigned signs[4] = {~0u, ~0u, ~0u, ~0u};
-#pragma unroll
-    for (int i = 0; i < RowBlocks * Scores; ++i)
-      signs[i / 2 % 4] &= __float_as_uint(s[i / Scores][i % Scores]);
-    const unsigned sign = signs[0] & signs[1] & signs[2] & signs[3];
-    const bool is_passed = __any_sync(0xffffffffu, static_cast<int>(sign) >= 0);
-    if (is_passed)
-      raise_references(s, factor);
-    return is_passed;
+    if constexpr (FromSigns) {
+      subtract_bases(s, scale_log2);
+      const bool is_passed = !have_references || pass_zero(s);
+      if (is_passed)
+        raise_references(s, factor);
+      return is_passed;
+    } else {
+      const bool is_passed = follow_highest(s, factor, scale_log2);
+      subtract_bases(s, scale_log2);
+      return is_passed;
+    }
   }
 
   // Sums that AddsUp leaves out come from elsewhere.
@@ -174,63 +200,75 @@ struct SoftmaxRows {
   }
 
  private:
-  // From the highest scores.
+  // Takes higher references where a score would pass the slack.
   template <int Scores>
-  __device__ __forceinline__ bool find_references(float (&s)[RowBlocks][Scores],
-                                                  float (&factor)[RowBlocks][2], float scale_log2) {
+  __device__ __forceinline__ bool follow_highest(const float (&s)[RowBlocks][Scores],
+                                                 float (&factor)[RowBlocks][2], float scale_log2) {
     float to[RowBlocks][2];
     bool is_passed = false;
 #pragma unroll
     for (int i = 0; i < 2 * RowBlocks; ++i) {
-      to[i / 2][i % 2] = row_max(s[i / 2], i % 2) * scale_log2;
+      to[i / 2][i % 2] = quad_max(lane_max(s[i / 2], i % 2)) * scale_log2;
       is_passed |= to[i / 2][i % 2] > reference[i / 2][i % 2] + kSlack;
     }
     is_passed = __any_sync(0xffffffffu, is_passed);
     if (is_passed) {
 #pragma unroll
       for (int i = 0; i < 2 * RowBlocks; ++i)
-        to[i / 2][i % 2] = fmaxf(reference[i / 2][i % 2], to[i / 2][i % 2] + kRoom);
+        to[i / 2][i % 2] = fmaxf(reference[i / 2][i % 2], to[i / 2][i % 2]);
       follow(to, factor);
     }
-    bool have = true;
-#pragma unroll
-    for (int i = 0; i < 2 * RowBlocks; ++i) {
-      have &= reference[i / 2][i % 2] != minus_infinity();
-      to[i / 2][i % 2] = base(i / 2, i % 2);
-    }
-    if (FromSigns)
-      have_references = __all_sync(0xffffffffu, have);
-    subtract(s, to, scale_log2);
     return is_passed;
   }
 
-  // All rows have references.
+  // Whether an exponent of any lane is at least 0, from the signs.
+  template <int Scores>
+  __device__ __forceinline__ static bool pass_zero(const float (&exponents)[RowBlocks][Scores]) {
+    unsigned signs[4] = {~0u, ~0u, ~0u, ~0u};
+#pragma unroll
+    for (int i = 0; i < RowBlocks * Scores; ++i)
+      signs[i / 2 % 4] &= __float_as_uint(exponents[i / Scores][i % Scores]);
+    const unsigned sign = signs[0] & signs[1] & signs[2] & signs[3];
+    return __any_sync(0xffffffffu, static_cast<int>(sign) >= 0);
+  }
+
+  // Takes references that leave exponents room; those of rows without one are relative to 0.
   template <int Scores>
   __device__ __forceinline__ void raise_references(float (&exponents)[RowBlocks][Scores],
                                                    float (&factor)[RowBlocks][2]) {
+    bool have = true;
 #pragma unroll
     for (int i = 0; i < 2 * RowBlocks; ++i) {
       const int block = i / 2, half = i % 2;
-      const float rise = fmaxf(row_max(exponents[block], half) + kRoom, 0.0f);
-      factor[block][half] = exp2_approx(-rise);
-      reference[block][half] += rise;
+      float& from = reference[block][half];
+      const bool has_one = from != minus_infinity();
+      const float best = quad_max(lane_max(exponents[block], half)) + kRoom;
+      const float rise = has_one ? fmaxf(best, 0.0f) : best;
+      factor[block][half] = has_one ? exp2_approx(-rise) : 1.0f;
+      from = base(block, half) + rise;
+      have &= from != minus_infinity();
       sum[block][half] *= factor[block][half];
+      const float subtrahend = fmaxf(rise, -kHighest);  // -inf - -inf would be NaN
 #pragma unroll
       for (int n = 0; n < Scores / 4; ++n) {
-        exponents[block][4 * n + 2 * half] -= rise;
-        exponents[block][4 * n + 2 * half + 1] -= rise;
+        exponents[block][4 * n + 2 * half] -= subtrahend;
+        exponents[block][4 * n + 2 * half + 1] -= subtrahend;
       }
     }
+    have_references = __all_sync(0xffffffffu, have);
   }
 
   template <int Scores>
-  __device__ __forceinline__ static void subtract(float (&s)[RowBlocks][Scores],
-                                                  const float (&from)[RowBlocks][2],
-                                                  float scale_log2) {
+  __device__ __forceinline__ void subtract_bases(float (&s)[RowBlocks][Scores],
+                                                 float scale_log2) const {
+    float bases[RowBlocks][2];
+#pragma unroll
+    for (int i = 0; i < 2 * RowBlocks; ++i)
+      bases[i / 2][i % 2] = base(i / 2, i % 2);
 #pragma unroll
     for (int i = 0; i < RowBlocks * Scores; ++i) {
       float& x = s[i / Scores][i % Scores];
-      x = fmaf(x, scale_log2, -from[i / Scores][i % 4 / 2]);
+      x = fmaf(x, scale_log2, -bases[i / Scores][i % 4 / 2]);
     }
   }
 };
