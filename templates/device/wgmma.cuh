@@ -40,6 +40,13 @@ __device__ __forceinline__ void wgmma_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
+// A group of none: where others are waited for by their number, a loop without it would need two
+// waits, and ptxas serializes products where one of them is in a branch.
+__device__ __forceinline__ void wgmma_commit_none() {
+  wgmma_begin();
+  wgmma_commit();
+}
+
 template <int Pending>
 __device__ __forceinline__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
