@@ -58,7 +58,7 @@ struct GlobalShared {
     wait_for_phase(shared_address(&keys_free), at.parity ^ 1);
     const unsigned barrier = shared_address(&keys_here);
     arrive_expecting(barrier, 2 * kBytes);
-#pragma unroll
+#pragma unroll 1
     for (int i = 0; i < Keys / 16; ++i) {
       origin.row = 16 * __ldg(groups + i);
       load_tile(shared_address(keys) + i * kGroupBytes, k16, barrier, origin);
