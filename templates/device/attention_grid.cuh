@@ -85,8 +85,8 @@ __device__ __forceinline__ AttentionTile attention_tile(const AttentionGrid& gri
 }
 
 // Whose keys a query head reads.
-__device__ __forceinline__ int kv_head_of(int head, int heads_per_kv_head) {
-  return heads_per_kv_head == 1 ? head : divide(head, heads_per_kv_head).quotient;
+__device__ __forceinline__ int kv_head_of(int head, int heads, int kv_heads) {
+  return heads == kv_heads ? head : divide(head, divide(heads, kv_heads).quotient).quotient;
 }
 
 // Where they begin, so that short ones are near when a block knows its place in them.

@@ -122,7 +122,7 @@ struct Producer {
     const int first = (part.number * share.quotient + min(part.number, share.rest)) * Shape::kTiles;
     const int count = (share.quotient + (part.number < share.rest ? 1 : 0)) * Shape::kTiles;
     return {list.tile_col + first * Source::kNumbers, list.tile_bitmap + first * Shape::kGroups,
-            min(count, tiles - first), list.is_cut};
+            max(min(count, tiles - first), 0), list.is_cut};
   }
 
   // Brings the tiles of the list in the order in which the consumers take them.
