@@ -21,11 +21,6 @@ using namespace stof;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-fusion::Lowered lowered(const Graph& graph) {
-  return fusion::lower(graph::normalise_but_attention(graph.ir()), testing::shipped_templates(),
-                       base::shipped_profile("h200"));
-}
-
 // Without the kernel for a single product of few rows, which two of in turn are faster than one
 // launch for both of most shapes.
 fusion::Lowered lowered_to_chains(const Graph& graph) {
@@ -62,16 +57,16 @@ TEST_CASE("a transformer layer") {
   const auto ctx = graph.merge_heads(
       graph.attention(heads.q, heads.k, heads.v, {.mask = sliding_window(64, 64)}));
   graph.output("y", graph.layer_norm(graph.add(graph.linear(ctx, w_o, b_o), x), gamma, beta));
-  CHECK(labels(lowered(graph)) == std::vector<std::string>{"linear_7.matmul, linear_7",
-                                                           "attention_17", "linear_20.matmul",
-                                                           "linear_20, add_21, layer_norm_22"});
+  CHECK(labels(testing::lowered_by(graph)) ==
+        std::vector<std::string>{"linear_7.matmul, linear_7", "attention_17", "linear_20.matmul",
+                                 "linear_20, add_21, layer_norm_22"});
 }
 
 TEST_CASE("a gated layer is one launch, whatever its activation is") {
   int count = 0;
   for (const testing::OperatorCase& of : testing::gated_cases()) {
     const Graph graph = of.build(DType::Float16);
-    const fusion::Lowered result = lowered(graph);
+    const fusion::Lowered result = testing::lowered_by(graph);
     const kernel::KernelSpec& spec = result.specs.back();
     if (spec.entry.starts_with("gated_")) {
       ++count;
@@ -89,7 +84,7 @@ TEST_CASE("LLaMA's gated layer is one launch from a short prompt on") {
     const auto gate = graph.linear(x, graph.weight("gate", {11008, 4096}, DType::Float16));
     const auto up = graph.linear(x, graph.weight("up", {11008, 4096}, DType::Float16));
     graph.output("y", graph.multiply(graph.silu(gate), up));
-    CHECK(lowered(graph).program.kernels == std::vector<std::string>{"gated_sm90"});
+    CHECK(testing::lowered_by(graph).program.kernels == std::vector<std::string>{"gated_sm90"});
   }
 }
 
@@ -106,7 +101,7 @@ TEST_CASE("both products of an MLP are one launch where one token reads large we
     const auto c = graph.weight("c", {hidden}, DType::Float16);
     const auto outer = graph.linear(inner, weight("v", hidden, 4 * hidden), c);
     graph.output("y", graph.add(outer, x));
-    return lowered(graph).program.kernels;
+    return testing::lowered_by(graph).program.kernels;
   };
   using Kernels = std::vector<std::string>;
   for (const WeightLayout layout : {WeightLayout::OutIn, WeightLayout::InOut}) {
@@ -151,7 +146,7 @@ TEST_CASE("LLaMA's MLP is one launch where it decodes one token") {
     const auto inner = graph.multiply(graph.silu(gate), up);
     const auto outer = graph.linear(inner, graph.weight("down", {4096, 11008}, DType::Float16));
     graph.output("y", graph.add(outer, x));
-    return lowered(graph).program.kernels;
+    return testing::lowered_by(graph).program.kernels;
   };
   using Kernels = std::vector<std::string>;
   CHECK(kernels(1) == Kernels{"gated_chain_sm90"});
@@ -165,7 +160,7 @@ TEST_CASE("weights of a pattern lie alike") {
   const auto w = graph.weight("w", {3072, 768}, DType::Float16);
   const auto v = graph.weight("v", {3072, 768}, DType::Float16, {.layout = WeightLayout::InOut});
   graph.output("y", graph.linear(graph.gelu(graph.linear(x, w)), v));
-  CHECK(lowered(graph).program.launches.size() == 2);
+  CHECK(testing::lowered_by(graph).program.launches.size() == 2);
 }
 
 TEST_CASE("a product takes the norm behind it along where there are many rows") {
@@ -181,7 +176,7 @@ TEST_CASE("a product takes the norm behind it along where there are many rows") 
     if (gives_sum) {
       graph.output("sum", sum);
     }
-    return lowered(graph).program.kernels;
+    return testing::lowered_by(graph).program.kernels;
   };
   using Kernels = std::vector<std::string>;
   for (const WeightLayout layout : {WeightLayout::OutIn, WeightLayout::InOut}) {
@@ -197,7 +192,7 @@ TEST_CASE("a tensor map begins with the axis that lies together") {
     const Shape shape = layout == WeightLayout::OutIn ? Shape{2048, 4096} : Shape{4096, 2048};
     graph.output("y",
                  graph.linear(x, graph.weight("w", shape, DType::Float16, {.layout = layout})));
-    const fusion::Lowered result = lowered(graph);
+    const fusion::Lowered result = testing::lowered_by(graph);
     REQUIRE(result.program.kernels == std::vector<std::string>{"gemm_tma"});
     return std::get<kernel::TensorMap>(result.program.launches.at(0).arguments.at(1));
   };
@@ -217,7 +212,8 @@ TEST_CASE("an epilogue reads nothing that its own kernel makes") {
                              graph.input("r", {8, 64}, DType::Float16));
   const auto norm = graph.layer_norm(sum, graph.weight("g", {64}, DType::Float16), {});
   graph.output("y", graph.relu(graph.add(norm, sum)));
-  CHECK(labels(lowered(graph)) == std::vector<std::string>{"add_2, layer_norm_4", "add_5, relu_6"});
+  CHECK(labels(testing::lowered_by(graph)) ==
+        std::vector<std::string>{"add_2, layer_norm_4", "add_5, relu_6"});
 }
 
 TEST_CASE("templates with an epilogue and without one have one pattern") {
@@ -359,7 +355,7 @@ TEST_CASE("a chain ends where it would read too many tensors for the registers")
                     0.5);
   }
   graph.output("y", y);
-  CHECK(labels(lowered(graph)).size() == 3);
+  CHECK(labels(testing::lowered_by(graph)).size() == 3);
 }
 
 TEST_CASE("attention writes as its views want it while channels stay together") {
@@ -367,7 +363,7 @@ TEST_CASE("attention writes as its views want it while channels stay together") 
     Graph graph("attention");
     const auto q = graph.input("q", {2, 2, 40, 32}, DType::Float16);
     graph.output("y", view(graph, graph.attention(q, q, q)));
-    return labels(lowered(graph));
+    return labels(testing::lowered_by(graph));
   };
   CHECK(labels_of([](Graph& graph, const Tensor& o) { return graph.merge_heads(o); }) ==
         std::vector<std::string>{"attention_1"});
@@ -382,7 +378,7 @@ TEST_CASE("nothing is launched for tensors without elements") {
   const Tensor k = graph.input("k", {2, 4, 90, 64}, DType::Float16);
   graph.output("y", graph.merge_heads(graph.attention(q, k, k, {.mask = causal()})));
   graph.output("copy", graph.transpose(q, {1, 0, 2, 3}));
-  CHECK(labels(lowered(graph)).empty());
+  CHECK(labels(testing::lowered_by(graph)).empty());
 }
 
 TEST_CASE("integers are cast by copies, one cast a kernel") {
@@ -390,7 +386,7 @@ TEST_CASE("integers are cast by copies, one cast a kernel") {
   const auto ids = graph.input("ids", {5, 24}, DType::Int64);
   graph.output("y",
                graph.cast(graph.cast(graph.cast(ids, DType::Int32), DType::Bool), DType::Float16));
-  const fusion::Lowered result = lowered(graph);
+  const fusion::Lowered result = testing::lowered_by(graph);
   CHECK(labels(result) == std::vector<std::string>{"cast_1", "cast_2", "cast_3"});
   for (const kernel::KernelSpec& spec : result.specs) {
     CHECK(spec.variables["hook"]["epilogue"]["statements"].empty());
@@ -406,7 +402,7 @@ TEST_CASE("every operator has a template, on every GPU") {
       for (const DType dtype : {DType::Float16, DType::BFloat16}) {
         const std::string text = of.name + " " + std::string(name(dtype));
         try {
-          lowered(of.build(dtype));
+          testing::lowered_by(of.build(dtype));
         } catch (const Error& error) {
           FAIL_CHECK(text, ": ", std::string(error.what()));
         }

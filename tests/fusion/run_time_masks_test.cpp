@@ -7,11 +7,8 @@
 
 #include <doctest/doctest.h>
 
-#include "base/device_profile.hpp"
 #include "error_of.hpp"
-#include "fusion/lower.hpp"
-#include "graph/normalise.hpp"
-#include "render/template_store.hpp"
+#include "fusion/lowering_testing.hpp"
 #include "stof/stof.hpp"
 
 using namespace stof;  // NOLINT(google-build-using-namespace)
@@ -24,13 +21,6 @@ using mask::InputForm;
 
 namespace {
 
-fusion::Lowered lowered(const Graph& graph) {
-  static const fusion::TemplateLibrary library =
-      fusion::read_templates(render::TemplateStore::open({}).texts());
-  return fusion::lower(graph::normalise_but_attention(graph.ir()), library,
-                       base::shipped_profile("h200"));
-}
-
 // Attention over queries and keys of the same length; inputs 0 to 2 are q, k and v.
 struct Attention {
   explicit Attention(std::int64_t length = 200, std::int64_t batch = 2)
@@ -42,7 +32,7 @@ struct Attention {
 
   Program program(const AttentionOptions& options) {
     graph.output("o", graph.attention(q, k, v, options));
-    return lowered(graph).program;
+    return testing::lowered_by(graph).program;
   }
 
   Shape shape;
