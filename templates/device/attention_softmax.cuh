@@ -50,7 +50,7 @@ __device__ __forceinline__ float rescale_factor(float from, float to) {
 // at once have no use for it.
 template <int RowBlocks, bool FromSigns = false>
 struct SoftmaxRows {
-  static constexpr float kRoom = FromSigns ? 5.0f : 0.0f, kSlack = FromSigns ? 0.0f : 8.0f;
+  static constexpr float kRoom = FromSigns ? 5.0f : 0.0f, kSlack = 8.0f;
   static constexpr float kHighest = 3.402823466e38f;  // of floats
 
   float reference[RowBlocks][2];
@@ -79,6 +79,7 @@ struct SoftmaxRows {
     if (FromSigns)
       have_references = __all_sync(0xffffffffu, have);
   }
+
   // Has the rows begin with scores, which it turns into exponents. A warp whose rows see nothing
   // has its exponents already, -inf; without a branch ptxas makes them while it still looks for the
   // highest scores, and runs out of registers.
@@ -102,6 +103,7 @@ struct SoftmaxRows {
     }
     subtract_bases(s, scale_log2);
   }
+
   // What exponents are relative to; where all scores are -inf any number will do, and where they
   // are the first ones, 0.
   __device__ __forceinline__ float base(int block, int half) const {
@@ -118,6 +120,7 @@ struct SoftmaxRows {
     to_exponents_with(s, o, scale_log2);
     to_probabilities(s);
   }
+
   // Turns scores into exponents of 2, and brings `o` to their references. What is rare lies in one
   // branch: as two, in kernels that do not overlap, it costs bands of wide heads 3 %.
   template <int Scores, int Outputs>
