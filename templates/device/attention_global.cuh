@@ -45,9 +45,9 @@ struct GlobalShared {
   // By one thread.
   __device__ __forceinline__ void init_barriers(int local_groups) {
     init_barrier(shared_address(&keys_here), 1);
-    init_barrier(shared_address(&keys_free), 4 * local_groups);
+    init_barrier_of_warps(shared_address(&keys_free), 4 * local_groups);
     init_barrier(shared_address(&queries_here), 1);
-    init_barrier(shared_address(&queries_free), 4);
+    init_barrier_of_warps(shared_address(&queries_free), 4);
     ring.init_barriers(8);
   }
 
@@ -97,11 +97,9 @@ struct GlobalShared {
   }
   // By each warp of the groups that are done with them.
   __device__ __forceinline__ void free_keys() {
-    __syncwarp();
     arrive_of_warp(shared_address(&keys_free));
   }
   __device__ __forceinline__ void free_queries() {
-    __syncwarp();
     arrive_of_warp(shared_address(&queries_free));
   }
 };

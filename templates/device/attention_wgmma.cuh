@@ -184,11 +184,11 @@ struct AttentionShared {
     constexpr int kConsumerWarps = 4 * Shape::kGroups;
     for (int slot = 0; slot < Shape::kQuerySlots; ++slot) {
       init_barrier(shared_address(&queries_here[slot]), 1);
-      init_barrier(shared_address(&queries_free[slot]), kConsumerWarps);
+      init_barrier_of_warps(shared_address(&queries_free[slot]), kConsumerWarps);
     }
     for (int slot = 0; slot < Shape::kSlots; ++slot) {
       init_barrier(shared_address(&here[slot]), Shape::kEntries);
-      init_barrier(shared_address(&free[slot]), kConsumerWarps);
+      init_barrier_of_warps(shared_address(&free[slot]), kConsumerWarps);
     }
     publish_barriers();
   }
@@ -222,7 +222,6 @@ struct AttentionShared {
   // By a warp that is done with them, once its outputs have left them.
   __device__ __forceinline__ void free_queries(unsigned slot) {
     wait_for_reads_of_stores<0>();
-    __syncwarp();
     arrive_of_warp(shared_address(&queries_free[slot]));
   }
 };

@@ -182,12 +182,12 @@ struct WindowShared {
   __device__ __forceinline__ void init_barriers(int warps = 4) {
     for (int slot = 0; slot < Shape::kQuerySlots; ++slot) {
       init_barrier(shared_address(&queries_here[slot]), 1);
-      init_barrier(shared_address(&queries_free[slot]), 4);
+      init_barrier_of_warps(shared_address(&queries_free[slot]), 4);
     }
     for (int slot = 0; slot < Shape::kSlots; ++slot) {
       init_barrier(shared_address(&keys_here[slot]), 1);
       init_barrier(shared_address(&values_here[slot]), 1);
-      init_barrier(shared_address(&free[slot]), warps);
+      init_barrier_of_warps(shared_address(&free[slot]), warps);
     }
     publish_barriers();
   }
@@ -223,13 +223,11 @@ struct WindowShared {
 
   // By each warp of the group that is done with them.
   __device__ __forceinline__ void free_box(const Box& at) {
-    __syncwarp();
     arrive_of_warp(shared_address(&free[at.slot]));
   }
   // Once the outputs have left them.
   __device__ __forceinline__ void free_queries(const Queries& at) {
     wait_for_reads_of_stores<0>();
-    __syncwarp();
     arrive_of_warp(shared_address(&queries_free[at.slot]));
   }
 

@@ -319,6 +319,25 @@ std::pair<std::string, Mask> family(int i, std::int64_t n) {
   }
 }
 
+// A folder with one header of the templates, in which a constant is another.
+class ChangedHeader {
+ public:
+  ChangedHeader(const std::filesystem::path& header, const std::string& from,
+                const std::string& to) {
+    std::string text =
+        base::read_file(std::filesystem::path(STOF_SOURCE_DIR) / "templates" / header, 1 << 20);
+    REQUIRE(text.find(from) != std::string::npos);
+    text.replace(text.find(from), from.size(), to);
+    std::filesystem::create_directories((folder_ / header).parent_path());
+    std::ofstream(folder_ / header, std::ios::binary) << text;
+  }
+
+  const std::filesystem::path& path() const { return folder_.path(); }
+
+ private:
+  test::TemporaryFolder folder_;
+};
+
 }  // namespace
 
 TEST_CASE("ten mask families, both dtypes, head dims and lengths") {
@@ -438,16 +457,7 @@ TEST_CASE("tiles so few that each is worked on in parts") {
 }
 
 TEST_CASE("parts that no one waits for, put together by whoever leaves the last one") {
-  const std::filesystem::path header = "device/attention_parts.cuh";
-  std::string text =
-      base::read_file(std::filesystem::path(STOF_SOURCE_DIR) / "templates" / header, 1 << 20);
-  const std::string patience = "kPatience = 256;";
-  REQUIRE(text.find(patience) != std::string::npos);
-  text.replace(text.find(patience), patience.size(), "kPatience = 0;");
-  const test::TemporaryFolder folder;
-  std::filesystem::create_directories((folder / header).parent_path());
-  std::ofstream(folder / header, std::ios::binary) << text;
-
+  const ChangedHeader folder("device/attention_parts.cuh", "kPatience = 256;", "kPatience = 0;");
   std::vector<AttentionCase> cases;
   for (const std::int64_t head_dim : {32, 64, 72, 128}) {
     const auto add = [&](const char* name, const Mask& mask, std::int64_t n) {
@@ -459,6 +469,24 @@ TEST_CASE("parts that no one waits for, put together by whoever leaves the last 
     add("lengths", longformer(20, 70), 1200);
     cases.back().batch = 3;
     cases.back().kv_lengths = {1200, 0, 129};
+  }
+  CHECK(faults_of(cases, {folder.path()}) == "");
+}
+
+TEST_CASE("rings of which every lane says that a place is free") {
+  const ChangedHeader folder("device/mbarrier.cuh", "kArrivalsOfWarp = 1;",
+                             "kArrivalsOfWarp = 32;");
+  const auto f16 = DType::Float16;
+  std::vector<AttentionCase> cases = {
+      {"lists", bigbird(64, 3, 2, 3, 3), f16, 1, 2, 2, 1024, 1024, 128, 128},
+      {"causal", causal(), f16, 1, 1, 1, 500, 500, 256, 256},
+      {"packed", longformer(30, 40), f16, 1, 2, 1, 1000, 1000, 128, 128},
+      {"walk", sliding_window(22, 22), f16, 64, 12, 12, 190, 190, 64, 64},
+      {"tokens", longformer(30, 40), f16, 11, 12, 12, 1024, 1024, 64, 64},
+  };
+  const char* const kernels[] = {"block_wise", "block_wise", "packed", "window", "global_local"};
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    cases[i].kernel_of_sm90 = fmt::format("attention/{}_sm90", kernels[i]);
   }
   CHECK(faults_of(cases, {folder.path()}) == "");
 }
