@@ -3,6 +3,7 @@
 #pragma once
 
 #include "device/attention_mask.cuh"
+#include "device/attention_softmax.cuh"
 
 namespace stof {
 
@@ -60,6 +61,44 @@ __device__ __forceinline__ void mask_band(float (&s)[Count], const SeenColumns& 
 #pragma unroll
     for (int half = 0; half < 2; ++half)
       mask_columns(s, seen.bits(half, block), half, 32 * block);
+  }
+}
+
+// The scores of 16 rows with keys 16 * number to 16 * number + 15.
+template <int Count>
+__device__ __forceinline__ float (&piece_of(float (&s)[1][Count], int number))[8] {
+  return reinterpret_cast<float(&)[8]>(s[0][8 * number]);
+}
+
+// Pieces of 16 keys that the rows of a warp see.
+struct SeenPieces {
+  int first, end;
+};
+
+// Scores of pieces First to End - 1 of all that a query tile sees become probabilities, those of
+// pieces that the warp does not see 0: none of the first three of 64 queries whose keys move along
+// with them, or of the last three, is seen by all four warps.
+template <int First, int End, typename T, bool AddsUp, typename Rows, int Count>
+__device__ __forceinline__ void make_probabilities(float (&s)[1][Count],
+                                                   unsigned (&p)[Count / 8][4], Rows& rows,
+                                                   const SeenPieces& seen, float scale_log2) {
+#pragma unroll
+  for (int i = First; i < End; ++i) {
+#pragma unroll
+    for (int n = 0; n < 4; ++n)
+      p[i][n] = 0;
+    if ((i >= 3 || i >= seen.first) && (i < Count / 8 - 3 || i < seen.end)) {
+      float(&x)[8] = piece_of(s, i);
+#pragma unroll
+      for (int n = 0; n < 8; ++n) {
+        x[n] = exp2_approx(fmaf(x[n], scale_log2, -rows.base(0, n % 4 / 2)));
+        if (AddsUp)
+          rows.sum[0][n % 4 / 2] += x[n];
+      }
+#pragma unroll
+      for (int n = 0; n < 4; ++n)
+        p[i][n] = pack2<T>(x[2 * n], x[2 * n + 1]);
+    }
   }
 }
 

@@ -76,25 +76,12 @@ struct WindowPlace {
   }
 };
 
-// Hides what is not seen of the 16 columns from 16 * piece on, of which a lane has 8 scores.
-__device__ __forceinline__ void hide_columns(float (&scores)[8], const SeenColumns& seen,
-                                             int piece) {
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const unsigned bits = low_bits(max(seen.end[half] - 4 * piece, 0)) &
-                          ~low_bits(max(seen.first[half] - 4 * piece, 0));
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      mask_by_bit(scores[i / 2 * 4 + half * 2 + i % 2], bits, 1u << i);
-  }
-}
-
 // The part that a warp has in a query tile whose row r sees the columns from number r on, `width`
 // of them: its 16 rows see nothing but kPieces times 16 columns, from number 16 * Warp on, where
 // Warp is its number in the group. So a quarter of the work of a window of 129 keys is none, and
 // half of one of 23; and what is left has its ends at the same places in every tile, but where keys
-// do not exist. Each warp has code of its own, since registers have fixed numbers; a quarter of an
-// SM runs one of them.
+// do not exist. For these each warp has code of its own, since registers have fixed numbers; a
+// quarter of an SM runs one of them.
 template <int Keys>
 struct WarpWindow {
   static constexpr int kPieces = (Keys - 48) / 16;
@@ -112,54 +99,20 @@ struct WarpWindow {
     }
   }
 
-  // Hides scores, and has the rows begin with the highest of the others. Of a tile some of whose
-  // keys do not exist `seen` says what is.
+  // Hides scores, and has the rows begin with the highest of the others.
   template <int Warp, typename Rows>
   __device__ __forceinline__ void take_scores(float (&s)[1][Keys / 2], Rows& rows,
-                                              const SeenColumns& seen, bool is_cut,
                                               float scale_log2) const {
     float highest[1][2] = {{minus_infinity(), minus_infinity()}};
-    if (is_cut) {
 #pragma unroll
-      for (int i = Warp; i < Warp + kPieces; ++i)
-        hide_columns(piece(s, i), seen, i);
-    } else {
-#pragma unroll
-      for (int i = 0; i < kPieces; ++i) {
-        if (i == 0 || i > kWhole)
-          mask_scores(piece(s, Warp + i), ends >> (i == 0 ? 0 : 8 * (i - kWhole)));
-      }
+    for (int i = 0; i < kPieces; ++i) {
+      if (i == 0 || i > kWhole)
+        mask_scores(piece_of(s, Warp + i), ends >> (i == 0 ? 0 : 8 * (i - kWhole)));
     }
 #pragma unroll
     for (int i = 8 * Warp; i < 8 * (Warp + kPieces); ++i)
       highest[0][i % 4 / 2] = fmaxf(highest[0][i % 4 / 2], s[0][i]);
     rows.begin(highest, scale_log2);
-  }
-
-  // Scores of pieces First to End - 1 become probabilities.
-  template <int Warp, int First, int End, typename T, bool AddsUp, typename Rows>
-  __device__ __forceinline__ static void make_probabilities(float (&s)[1][Keys / 2],
-                                                            unsigned (&p)[Keys / 16][4], Rows& rows,
-                                                            float scale_log2) {
-#pragma unroll
-    for (int i = First; i < End; ++i) {
-      const bool is_seen = i >= Warp && i < Warp + kPieces;
-      float(&x)[8] = piece(s, i);
-#pragma unroll
-      for (int n = 0; is_seen && n < 8; ++n) {
-        x[n] = exp2_approx(fmaf(x[n], scale_log2, -rows.base(0, n % 4 / 2)));
-        if (AddsUp)
-          rows.sum[0][n % 4 / 2] += x[n];
-      }
-#pragma unroll
-      for (int n = 0; n < 4; ++n)
-        p[i][n] = is_seen ? pack2<T>(x[2 * n], x[2 * n + 1]) : 0;
-    }
-  }
-
- private:
-  __device__ __forceinline__ static float (&piece(float (&s)[1][Keys / 2], int number))[8] {
-    return reinterpret_cast<float(&)[8]>(s[0][8 * number]);
   }
 };
 
