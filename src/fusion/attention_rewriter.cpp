@@ -105,9 +105,9 @@ void AttentionRewriter::add_transpose(int from, int to) {
 
 void rewrite_attention(
     graph::Ir& ir, std::size_t place,
-    const std::function<void(AttentionRewriter&, const Operator&)>& add_attention) {
+    const std::function<void(AttentionRewriter&, const Operator&)>& add_attention, bool may_copy) {
   graph::Ir rewritten = AttentionRewriter(ir, place).run(add_attention);
-  if (needs_no_copy(ir, rewritten)) {
+  if (may_copy || needs_no_copy(ir, rewritten)) {
     ir = std::move(rewritten);
   }
 }

@@ -42,9 +42,10 @@ class AttentionRewriter {
 };
 
 // Puts in the place of the attention at `place` what `add_attention` adds, unless what lies in
-// memory as strides say, or an output that lies packed, would then need a copy.
+// memory as strides say, or an output that lies packed, would then need a copy and must not.
 void rewrite_attention(
     graph::Ir& ir, std::size_t place,
-    const std::function<void(AttentionRewriter&, const graph::Operator&)>& add_attention);
+    const std::function<void(AttentionRewriter&, const graph::Operator&)>& add_attention,
+    bool may_copy = false);
 
 }  // namespace stof::fusion

@@ -800,7 +800,7 @@ TEST_CASE("keys scattered over many rows, gathered from stages") {
 
 TEST_CASE("few queries of heads that share a key head") {
   std::vector<AttentionCase> cases;
-  for (const std::int64_t q_len : {1, 2, 7, 16}) {
+  for (const std::int64_t q_len : {1, 2, 7, 16, 32}) {
     for (const std::int64_t group : {1, 4, 8}) {
       const Expr position = query_position() + key_length() - query_length();
       const auto add = [&](const char* name, const Mask& mask, std::int64_t kv_len,
@@ -819,6 +819,10 @@ TEST_CASE("few queries of heads that share a key head") {
       }
     }
   }
+  // So many keys that queries and outputs are copied.
+  cases.push_back({"inside", causal_bottom_right(), DType::Float16, 4, 32, 8, 16, 4096, 128, 128});
+  cases.back().has_heads_inside = true;
+  cases.back().has_lse = false;
   CHECK(faults_of(cases) == "");
 }
 

@@ -16,6 +16,7 @@ namespace {
 struct Problem {
   Shape queries = Shape({2, 8, 1, 64});
   std::int64_t kv_heads = 2;
+  std::int64_t kv_len = 200;
   Mask mask = Mask();
   bool has_lse = false;
   bool has_lengths = false;   // numbers of keys
@@ -25,7 +26,7 @@ struct Problem {
 graph::Ir grouped(const Problem& of) {
   Graph graph("attention");
   const Shape& shape = of.queries;
-  const Shape keys({shape[0], of.kv_heads, 200, shape[3]});
+  const Shape keys({shape[0], of.kv_heads, of.kv_len, shape[3]});
   auto q =
       graph.input("q", of.splits_heads ? Shape({shape[0], shape[2], shape[1], shape[3]}) : shape,
                   DType::Float16);
@@ -69,6 +70,27 @@ TEST_CASE("queries of heads that share a key head become rows") {
   CHECK(rows_of({.mask = causal()}) == Shape({2, 2, 4, 64}));
   CHECK(rows_of({.splits_heads = true}) == Shape({2, 2, 4, 64}));
   CHECK(rows_of({.has_lengths = true}) == Shape({2, 2, 4, 64}));
+}
+
+TEST_CASE("of many keys more rows than a tile holds, where tiles are half as many then") {
+  const std::int64_t many = 4096;
+  CHECK(rows_of({.queries = Shape({2, 8, 17, 64}), .kv_len = many}) == Shape({2, 2, 68, 64}));
+  CHECK(rows_of({.queries = Shape({2, 8, 32, 64}), .kv_len = many}) == Shape({2, 2, 128, 64}));
+  CHECK(rows_of({.queries = Shape({2, 8, 32, 64}), .kv_len = many - 1}) == Shape({2, 8, 32, 64}));
+  CHECK(rows_of({.queries = Shape({2, 8, 33, 64}), .kv_len = many}) == Shape({2, 8, 33, 64}));
+}
+
+TEST_CASE("queries are copied where keys and values are many bytes, and many to a row") {
+  const Shape queries({4, 32, 16, 128});
+  const Problem copied = {.queries = queries, .kv_heads = 8, .kv_len = 4096, .splits_heads = true};
+  CHECK(rows_of(copied) == Shape({4, 8, 64, 128}));
+  Problem other = copied;
+  other.kv_len = 4095;
+  CHECK(rows_of(other) == queries);
+  other = copied;
+  other.queries = Shape({128, 32, 16, 128});
+  other.kv_len = 255;
+  CHECK(rows_of(other) == other.queries);
 }
 
 TEST_CASE("a row sees what its query saw") {
