@@ -28,7 +28,7 @@ causal:8:16:512:64 sliding:1:12:128:64 causal:1:12:128:64
 causal:16:12:2048:64:bf16 sliding:16:12:2048:64:bf16 longformer:16:12:2048:64:bf16
 causal:4:16:2048:96 sliding:4:16:2048:96 longformer:4:16:2048:96 causal:4:8:2048:256 sliding:4:8:2048:256 longformer:4:8:2048:256
 causal:1:32:4096:128:kv4 window:1:32:4096:128:kv4 longformer:1:32:4096:128:kv4
-full:16:32:4096:128:kv4:q1 full:1:32:4096:128:kv4:q1 full:1:32:4096:128:kv8:q1
+full:16:32:4096:128:kv4:q1 full:1:32:4096:128:kv4:q1 full:1:32:4096:128:kv8:q1 full:16:32:4096:128:kv4:q16
 causal:1:32:4096:128:kv8:q256 causal:1:32:16384:128:kv8:q128 full:1:8:16384:128:q64
 """.split()
 
