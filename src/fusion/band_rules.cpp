@@ -120,12 +120,14 @@ std::optional<KernelConfig> few_tiles_config(const Use& use, bool is_wide, doubl
 // groups have.
 std::optional<KernelConfig> window_config(const Use& use) {
   constexpr std::int64_t kMostAtOnce = 192;  // keys
-  constexpr std::int64_t kTilesPerSm = 16;
+  constexpr std::int64_t kFewKeys = 128;
+  constexpr std::int64_t kManyQueries = 2048;
   const std::int64_t first = std::max(use.scope.mask_band_first, 1 - use.dim("q_len"));
   const std::int64_t end = std::min(use.scope.mask_band_end, use.dim("kv_len"));
   const std::int64_t span = mask::kTile - 1 + end - first;
+  const std::int64_t tiles_per_sm = span > kFewKeys && use.dim("q_len") >= kManyQueries ? 10 : 16;
   if (span > kMostAtOnce ||
-      query_tiles(use) < kTilesPerSm * use.scope.device.at("device.sm_count")) {
+      query_tiles(use) < tiles_per_sm * use.scope.device.at("device.sm_count")) {
     return std::nullopt;
   }
   return window_setting(std::max(mask::kTile, mask::ceil_div(span, 32) * 32),

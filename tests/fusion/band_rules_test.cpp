@@ -247,6 +247,10 @@ TEST_CASE("windows of many query tiles go to the kernel that walks along them") 
     CHECK(kernel_of(attention(mask, 600, 512, 64)) == window);
     CHECK(kernel_of(attention(mask, 192, 4096, 128)) != window);
   }
+  CHECK(kernel_of(attention("sliding", 96, 1024, 64)) == band);    // 1536 tiles of 128 keys,
+  CHECK(kernel_of(attention("sliding", 48, 2048, 64)) == window);  // of 160,
+  CHECK(kernel_of(attention("sliding", 24, 4096, 64)) == window);  // and of 192
+  CHECK(kernel_of(attention("sliding", 12, 4096, 64)) == band);
   CHECK(kernel_of(attention("causal", 192, 4096, 64)) == band);
   CHECK(kernel_of(attention("sliding", 48, 16384, 64)) == band);  // 320 keys at once
   CHECK(kernel_of(attention("sliding", 192, 4096, 64, 5.0 * tanh(score() / 5.0))) ==
