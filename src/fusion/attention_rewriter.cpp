@@ -44,7 +44,7 @@ bool is_plain(const Operator& op) {
   const bool is_of_positions = mask == nullptr || (mask->is_expression() && !mask->has_captures() &&
                                                    !mask->uses_batch() && !mask->uses_head());
   return op.kind == OpKind::Attention && is_of_positions && op.inputs.size() <= kOperands &&
-         op.outputs.size() == 1 && graph::find_attribute<Expr>(op, "score") == nullptr;
+         graph::find_attribute<Expr>(op, "score") == nullptr;
 }
 
 Expr predicate_of(const Operator& attention) {
@@ -78,7 +78,7 @@ void AttentionRewriter::add(Operator op) {
   ir_.operators.push_back(std::move(op));
 }
 
-int AttentionRewriter::add_value(int like, const std::array<std::int64_t, 4>& extents) {
+int AttentionRewriter::add_value(int like, std::span<const std::int64_t> extents) {
   const graph::Value& other = graph::value_at(ir_, like);
   const auto id = static_cast<int>(ir_.values.size());
   graph::Value value{.name = fmt::format("{}.view{}", other.name, id),

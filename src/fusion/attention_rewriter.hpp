@@ -1,9 +1,9 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 
 #include "graph/ir.hpp"
 #include "stof/expr.hpp"
@@ -12,8 +12,8 @@
 namespace stof::fusion {
 
 // Whether an operator is an attention with no mask or one that is an expression of positions and
-// known when the graph is built, no score modifier and one output. Its operands are q, k and v, and
-// numbers of keys where it has them.
+// known when the graph is built, and no score modifier. Its operands are q, k and v, and numbers of
+// keys where it has them; log-sum-exps may be a second output.
 bool is_plain(const graph::Operator& op);
 // What a query of such an attention sees; true where it has no mask.
 Expr predicate_of(const graph::Operator& attention);
@@ -31,7 +31,7 @@ class AttentionRewriter {
   const Shape& shape(int value) const;
   void add(graph::Operator op);
   // One that nothing makes yet, of the type of another; its id.
-  int add_value(int like, const std::array<std::int64_t, 4>& extents);
+  int add_value(int like, std::span<const std::int64_t> extents);
   void add_reshape(int from, int to);
   // Exchanges the second and the third axis.
   void add_transpose(int from, int to);
@@ -42,7 +42,8 @@ class AttentionRewriter {
 };
 
 // Puts in the place of the attention at `place` what `add_attention` adds, unless what lies in
-// memory as strides say, or an output that lies packed, would then need a copy and must not.
+// memory as strides say, or an output that lies packed, would then need a copy, and none is allowed
+// by `may_copy`.
 void rewrite_attention(
     graph::Ir& ir, std::size_t place,
     const std::function<void(AttentionRewriter&, const graph::Operator&)>& add_attention,

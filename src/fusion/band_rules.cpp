@@ -212,10 +212,10 @@ std::optional<KernelConfig> band_tiles_config(const Use& use, const AttentionMas
     return few_tiles_config(use, is_wide, per_row);
   }
   if (per_row >= kLongRow && per_row <= kVeryLongRow) {
-    if (use.dim("q_len") <= mask::kTile) {
+    const bool is_large = query_tiles(use) >= 8 * sm_count;
+    if ((is_wide || is_large) && use.dim("q_len") <= mask::kTile) {
       return std::nullopt;  // tiles of 128 would be half empty
     }
-    const bool is_large = query_tiles(use) >= 8 * sm_count;
     if (!is_wide && !is_large && has_even_rows(use, per_row) &&
         leaves_places(query_tiles(use), 3 * sm_count)) {
       return std::nullopt;

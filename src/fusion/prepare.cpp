@@ -7,7 +7,7 @@
 namespace stof::fusion {
 
 graph::Ir prepare(const graph::Ir& ir, MaskArraysByMask& masks) {
-  return with_residue_classes(with_grouped_queries(with_kv_lengths(ir)), masks);
+  return with_residue_classes(with_grouped_queries(with_kv_lengths(ir), masks), masks);
 }
 
 }  // namespace stof::fusion

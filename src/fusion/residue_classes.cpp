@@ -66,7 +66,7 @@ Mask mask_of_class(const Expr& predicate, std::int64_t n) {
 // What an attention may be cut into; 1: nothing.
 std::int64_t class_count(const graph::Ir& ir, const Operator& op) {
   constexpr std::size_t kOperands = 3;  // a class has numbers of keys of its own
-  if (!is_plain(op) || op.inputs.size() != kOperands) {
+  if (!is_plain(op) || op.inputs.size() != kOperands || op.outputs.size() > 1) {
     return 1;
   }
   const std::int64_t n = distance_step(predicate_of(op));
@@ -118,11 +118,11 @@ void add_attention_of_classes(AttentionRewriter& graph, Operator op, std::int64_
   };
   const auto add_split = [&](int value) {
     const auto [joined, length, width] = extents(value);
-    return graph.add_value(value, {joined, length, n, width});
+    return graph.add_value(value, std::array{joined, length, n, width});
   };
   const auto add_classes = [&](int value) {
     const auto [joined, length, width] = extents(value);
-    return graph.add_value(value, {joined, n, length, width});
+    return graph.add_value(value, std::array{joined, n, length, width});
   };
   for (int& input : op.inputs) {
     const int split = add_split(input);

@@ -76,8 +76,8 @@ struct SeenPieces {
 };
 
 // Scores of pieces First to End - 1 of all that a query tile sees become probabilities, those of
-// pieces that the warp does not see 0: none of the first three of 64 queries whose keys move along
-// with them, or of the last three, is seen by all four warps.
+// pieces that the warp does not see 0. Looked at are the first three and the last three alone:
+// where keys move along with 64 queries, all four warps see those in between.
 template <int First, int End, typename T, bool AddsUp, typename Rows, int Count>
 __device__ __forceinline__ void make_probabilities(float (&s)[1][Count],
                                                    unsigned (&p)[Count / 8][4], Rows& rows,

@@ -78,10 +78,10 @@ struct WindowPlace {
 
 // The part that a warp has in a query tile whose row r sees the columns from number r on, `width`
 // of them: its 16 rows see nothing but kPieces times 16 columns, from number 16 * Warp on, where
-// Warp is its number in the group. So a quarter of the work of a window of 129 keys is none, and
-// half of one of 23; and what is left has its ends at the same places in every tile, but where keys
-// do not exist. For these each warp has code of its own, since registers have fixed numbers; a
-// quarter of an SM runs one of them.
+// Warp is its number in the group, a quarter less than there are of a window of 129 keys and half
+// of one of 23. Rows end at the same places of these in every tile, but where keys do not exist. To
+// hide what lies behind the ends each warp has code of its own, since registers have fixed numbers;
+// a quarter of an SM runs one of them.
 template <int Keys>
 struct WarpWindow {
   static constexpr int kPieces = (Keys - 48) / 16;

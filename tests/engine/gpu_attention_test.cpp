@@ -473,21 +473,28 @@ TEST_CASE("parts that no one waits for, put together by whoever leaves the last 
   CHECK(faults_of(cases, {folder.path()}) == "");
 }
 
-TEST_CASE("rings of which every lane says that a place is free") {
+// Small cases, as racecheck takes them.
+TEST_CASE("every kernel, and in rings every lane says that a place is free") {
   const ChangedHeader folder("device/mbarrier.cuh", "kArrivalsOfWarp = 1;",
                              "kArrivalsOfWarp = 32;");
   const auto f16 = DType::Float16;
-  std::vector<AttentionCase> cases = {
-      {"lists", bigbird(64, 3, 2, 3, 3), f16, 1, 2, 2, 1024, 1024, 128, 128},
-      {"causal", causal(), f16, 1, 1, 1, 500, 500, 256, 256},
-      {"packed", longformer(30, 40), f16, 1, 2, 1, 1000, 1000, 128, 128},
-      {"walk", sliding_window(22, 22), f16, 64, 12, 12, 190, 190, 64, 64},
-      {"tokens", longformer(30, 40), f16, 11, 12, 12, 1024, 1024, 64, 64},
+  std::vector<AttentionCase> cases;
+  const auto add = [&](const char* kernel, const AttentionCase& of) {
+    cases.push_back(of);
+    cases.back().name = kernel;
+    cases.back().kernel_of_sm90 = fmt::format("attention/{}", kernel);
   };
-  const char* const kernels[] = {"block_wise", "block_wise", "packed", "window", "global_local"};
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    cases[i].kernel_of_sm90 = fmt::format("attention/{}_sm90", kernels[i]);
-  }
+  add("block_wise_sm90", {"", bigbird(64, 3, 2, 3, 3), f16, 1, 2, 2, 1024, 1024, 128, 128});
+  add("block_wise_sm90", {"", causal(), f16, 1, 1, 1, 500, 500, 256, 256});
+  add("packed_sm90", {"", longformer(30, 40), f16, 1, 2, 1, 1000, 1000, 128, 128});
+  add("window_sm90", {"", sliding_window(22, 22), f16, 64, 12, 12, 190, 190, 64, 64});
+  add("global_local_sm90", {"", longformer(30, 40), f16, 11, 12, 12, 1024, 1024, 64, 64});
+  add("resident_sm90", {"", longformer(20, 40), f16, 1, 1, 1, 600, 600, 64, 64});
+  add("band_sm90", {"", causal(), f16, 1, 2, 2, 700, 700, 64, 64});
+  add("held_sm90", {"", causal(), f16, 8, 16, 16, 512, 512, 64, 64});
+  add("few_keys", {"", causal(), f16, 1, 1, 1, 100, 100, 64, 64});
+  add("few_queries", {"", Mask(), f16, 1, 4, 1, 4, 2000, 64, 64});
+  add("row_wise", {"", random_tokens(0.01, 5), f16, 1, 2, 2, 1024, 1024, 64, 64});
   CHECK(faults_of(cases, {folder.path()}) == "");
 }
 
@@ -809,10 +816,13 @@ TEST_CASE("few queries of heads that share a key head") {
         cases.back().has_lse = false;
       };
       for (const DType dtype : {DType::Float16, DType::BFloat16}) {
-        add("all", Mask(), 2000, 128, dtype);
+        add("all", Mask(), 2800, 128, dtype);
         add("all", Mask(), 1, 64, dtype);
         add("causal", key_position() <= position, 333, 64, dtype);
         add("window", key_position() <= position && position - key_position() < 100, 1025, 96,
+            dtype);
+        add("causal", key_position() <= position, 3000, 128, dtype);
+        add("window", key_position() <= position && position - key_position() < 2900, 3000, 64,
             dtype);
         add("scattered", (key_position() * 37 + query_position() * 5) % 41 == 0, 4096, 80, dtype);
         add("none", query_position() == 0 && key_position() == 70, 300, 128, dtype);

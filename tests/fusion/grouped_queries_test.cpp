@@ -45,7 +45,8 @@ graph::Ir grouped(const Problem& of) {
   } else {
     graph.output("o", graph.attention(q, k, v, {.mask = of.mask}));
   }
-  return fusion::with_grouped_queries(graph::normalise_but_attention(graph.ir()));
+  fusion::MaskArraysByMask masks;
+  return fusion::with_grouped_queries(graph::normalise_but_attention(graph.ir()), masks);
 }
 
 const graph::Operator& attention_of(const graph::Ir& ir) {
@@ -59,6 +60,12 @@ Shape rows_of(const Problem& of) {
   const graph::Ir ir = grouped(of);
   const graph::Operator& op = attention_of(ir);
   CHECK(graph::value_at(ir, ir.outputs[0].value).shape == of.queries);
+  if (of.has_lse) {
+    const Shape& shape = of.queries;
+    CHECK(graph::value_at(ir, ir.outputs[1].value).shape == Shape({shape[0], shape[1], shape[2]}));
+    CHECK(graph::value_at(ir, op.outputs[1]).shape ==
+          Shape({shape[0], of.kv_heads, shape[1].value() / of.kv_heads * shape[2].value()}));
+  }
   return graph::value_at(ir, op.inputs[0]).shape;
 }
 
@@ -70,14 +77,23 @@ TEST_CASE("queries of heads that share a key head become rows") {
   CHECK(rows_of({.mask = causal()}) == Shape({2, 2, 4, 64}));
   CHECK(rows_of({.splits_heads = true}) == Shape({2, 2, 4, 64}));
   CHECK(rows_of({.has_lengths = true}) == Shape({2, 2, 4, 64}));
+  CHECK(rows_of({.has_lse = true}) == Shape({2, 2, 4, 64}));
 }
 
 TEST_CASE("of many keys more rows than a tile holds, where tiles are half as many then") {
   const std::int64_t many = 4096;
   CHECK(rows_of({.queries = Shape({2, 8, 17, 64}), .kv_len = many}) == Shape({2, 2, 68, 64}));
   CHECK(rows_of({.queries = Shape({2, 8, 32, 64}), .kv_len = many}) == Shape({2, 2, 128, 64}));
-  CHECK(rows_of({.queries = Shape({2, 8, 32, 64}), .kv_len = many - 1}) == Shape({2, 8, 32, 64}));
+  CHECK(rows_of({.queries = Shape({2, 8, 32, 64}), .kv_len = many - 64}) == Shape({2, 8, 32, 64}));
   CHECK(rows_of({.queries = Shape({2, 8, 33, 64}), .kv_len = many}) == Shape({2, 8, 33, 64}));
+  CHECK(rows_of({.queries = Shape({2, 8, 32, 136}), .kv_len = many}) == Shape({2, 8, 32, 136}));
+  const Mask half = key_position() < 2048;  // is seen
+  CHECK(rows_of({.queries = Shape({2, 8, 32, 64}), .kv_len = many, .mask = half}) ==
+        Shape({2, 8, 32, 64}));
+  CHECK(rows_of({.queries = Shape({2, 8, 32, 64}), .kv_len = 2 * many, .mask = half}) ==
+        Shape({2, 8, 32, 64}));
+  CHECK(rows_of({.queries = Shape({4, 8, 32, 64}), .kv_len = many, .mask = half}) ==
+        Shape({4, 2, 128, 64}));
 }
 
 TEST_CASE("queries are copied where keys and values are many bytes, and many to a row") {
@@ -85,7 +101,10 @@ TEST_CASE("queries are copied where keys and values are many bytes, and many to 
   const Problem copied = {.queries = queries, .kv_heads = 8, .kv_len = 4096, .splits_heads = true};
   CHECK(rows_of(copied) == Shape({4, 8, 64, 128}));
   Problem other = copied;
-  other.kv_len = 4095;
+  other.kv_len = 4032;
+  CHECK(rows_of(other) == queries);
+  other = copied;
+  other.mask = sliding_window(1000, 1000);
   CHECK(rows_of(other) == queries);
   other = copied;
   other.queries = Shape({128, 32, 16, 128});
@@ -113,7 +132,6 @@ TEST_CASE("what is left as it is") {
   const Shape whole({2, 8, 1, 64});
   CHECK(rows_of({.kv_heads = 8}) == whole);
   CHECK(rows_of({.mask = head_index() * 10 < key_position()}) == whole);
-  CHECK(rows_of({.has_lse = true}) == whole);
   CHECK(rows_of({.queries = Shape({2, 8, 17, 64})}) == Shape({2, 8, 17, 64}));  // 68 rows
   // Rows of a group lie further apart than those of a head.
   CHECK(rows_of({.queries = Shape({2, 8, 2, 64}), .splits_heads = true}) == Shape({2, 8, 2, 64}));
