@@ -71,10 +71,6 @@ DeviceProfile find_profile(const EngineOptions& options, cache::TuningStore& sto
   if (!options.target.empty()) {
     return profile_of_target(options);
   }
-  if (!options.device_profile.empty()) {
-    throw GraphError("engine: device_profile '" + options.device_profile +
-                     "' goes with a target, a device has its own");
-  }
   try {
     const DeviceProfile device = cuda::read_device_profile(options.device);
     return find_calibration(store, device).value_or(device);
@@ -136,6 +132,17 @@ void check_tuning(const EngineOptions& options) {
   }
   if (options.jit == JitMode::Off) {
     throw GraphError("engine: tuning compiles kernels, which JitMode::Off forbids");
+  }
+}
+
+// What holds of all backends.
+void check_options(const EngineOptions& options) {
+  if (options.device < 0) {
+    throw GraphError(fmt::format("engine: device is {}, the least is 0", options.device));
+  }
+  if (!options.device_profile.empty() && options.target.empty()) {
+    throw GraphError("engine: device_profile '" + options.device_profile +
+                     "' goes with a target, a device has its own");
   }
   if (!(options.tuning_seconds >= 0)) {
     throw GraphError(
@@ -416,6 +423,7 @@ void GpuBackend::report(const jit::Event& event) const {
 }
 
 std::shared_ptr<const GpuBackend> open_backend(const EngineOptions& options) {
+  check_options(options);
   if (options.backend == Backend::Reference) {
     if (!options.target.empty()) {
       throw GraphError("engine: target " + options.target + " is for Backend::Gpu");

@@ -93,6 +93,9 @@ const TensorInfo& Plan::output(const std::string& name) const {
 
 Execution Plan::bind(const Weights& weights, const Bindings& tensors,
                      const BindOptions& options) const {
+  if (data_->gpu) {
+    data_->gpu->backend().device("bind");  // there is one
+  }
   for (const auto& [name, view] : tensors) {
     if (find(data_->inputs, name) == nullptr && find(data_->outputs, name) == nullptr) {
       throw GraphError(fmt::format("bind: '{}' is neither an input ({}) nor an output ({})", name,

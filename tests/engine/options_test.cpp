@@ -84,8 +84,19 @@ TEST_CASE("targets and profiles that do not fit are named") {
   CHECK(contains(option_error({.target = "sm_70"}), "sm_70"));
   CHECK(option_error({.device_profile = "h200"}) ==
         "engine: device_profile 'h200' goes with a target, a device has its own");
+  CHECK(option_error({.backend = Backend::Reference, .device_profile = "h200"}) ==
+        "engine: device_profile 'h200' goes with a target, a device has its own");
   CHECK(option_error({.backend = Backend::Reference, .target = "sm_90a"}) ==
         "engine: target sm_90a is for Backend::Gpu");
+}
+
+TEST_CASE("numbers below the least are named, whatever the backend") {
+  for (const Backend backend : {Backend::Reference, Backend::Auto, Backend::Gpu}) {
+    CHECK(option_error({.backend = backend, .device = -1}) ==
+          "engine: device is -1, the least is 0");
+    CHECK(option_error({.backend = backend, .tuning_seconds = -3}) ==
+          "engine: tuning_seconds is -3, the least is 0");
+  }
 }
 
 TEST_CASE("a build for a target needs no GPU, and is not run") {
