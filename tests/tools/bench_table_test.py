@@ -111,6 +111,8 @@ class Rows(unittest.TestCase):
         self.assertEqual(bench_results.masked_work(case, 8256, 3, gpu), {"flops": 2113536, "floor_us": 3.07})
         shared = bench_results.parse_attention_case("full:2:8:4096:128:kv2:q1")
         self.assertEqual(bench_results.masked_work(shared, 4096, 64, gpu)["floor_us"], 11.4)
+        # Four heads of a query each read 8.4 MB from L2 at once.
+        self.assertEqual(bench_results.masked_work(shared, 4096, 64, gpu | {"l2_gbps": 500})["floor_us"], 19.79)
         row = bench_results.make_row("x", {"stof": [[4.0]]}, {}, flops=8e8, floor_us=3.0, kind="sparse")
         self.assertEqual((row["tflops"], row["of_floor"]), (200.0, 0.75))
         text = bench_results.markdown({"command": "attention", "rows": [row, {"case": "y", "stof_us": 1.0, "peers": {}}]}, {})

@@ -90,11 +90,12 @@ TILE = 64
 def masked_work(case: AttentionCase, pairs: int, tiles: int, gpu: dict) -> dict:
     """What a head that sees `pairs` pairs in `tiles` tiles of 64 x 64 asks for. flops: of the pairs, of all heads; floor_us: the largest of the times
     that memory, exponentials and keys would take at the rates of the profile of a GPU, behind the start of a replay. Keys are those of tiles, read
-    from L2 once for 128 queries and multiplied by tensor cores, or of pairs, each read from L2, whichever is faster."""
+    from L2 once for 128 queries, also of heads that share them, and multiplied by tensor cores, or of pairs, each read from L2, whichever is faster."""
+    tiles_of_read = max(2, min(case.heads // case.kv_heads, 128 // case.q_len))
     heads, key_bytes = case.batch * case.heads, 4 * case.head_dim  # with the value
     rows = heads * case.q_len + case.batch * case.kv_heads * case.kv_len
     products = 4 * heads * tiles * TILE * min(TILE, case.q_len) * case.head_dim
-    by_tiles = max(products / (gpu["tensor_tflops"] * 1e12), heads * (tiles * TILE / 2 + case.q_len) * key_bytes / (gpu["l2_gbps"] * 1e9))
+    by_tiles = max(products / (gpu["tensor_tflops"] * 1e12), heads * (tiles * TILE / tiles_of_read + case.q_len) * key_bytes / (gpu["l2_gbps"] * 1e9))
     by_pairs = heads * pairs * key_bytes / (gpu["l2_gbps"] * 1e9)
     seconds = max(rows * key_bytes / (gpu["dram_gbps"] * 1e9), heads * pairs / (gpu["exp2_gops"] * 1e9), min(by_tiles, by_pairs))
     return {"flops": 4 * heads * pairs * case.head_dim, "floor_us": round(REPLAY_US + seconds * 1e6, 2)}
