@@ -249,6 +249,8 @@ class PlanAndCompile(Command):
             for code, message, value in ((1, "--dim rows=65: it is not in [1, 64]", 65), (2, "'many' is no integer", "many")):
                 self.assert_fails(code, message, command, graph, "--target", "sm_90a", "--dim", f"rows={value}")
                 self.assertEqual(list(self.cache.rglob("*.stof")), [])
+        self.assert_fails(1, "sm_1", "compile", graph, "--target", "sm_80", "--target", "sm_1", "--dim", "rows=5")
+        self.assertEqual(list(self.cache.rglob("*.stof")), [])
         self.assert_fails(2, "--device-profile 'h200' goes with --target", "plan", graph, "--device-profile", "h200")
 
     def test_compile_then_plan_from_the_cache(self) -> None:

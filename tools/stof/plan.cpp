@@ -11,6 +11,7 @@
 
 #include "base/device_profile.hpp"
 #include "base/files.hpp"
+#include "base/gpu_target.hpp"
 #include "command.hpp"
 #include "engine/explain.hpp"
 #include "engine/plan_picture.hpp"
@@ -157,6 +158,9 @@ void compile(const CompileOptions& options) {
   const Graph graph = options.graph.read();
   const DimValues dims = options.dims.values(graph);
   TemplateNotes notes;
+  for (const std::string& target : options.targets) {
+    base::parse_gpu_target(target);  // all of them, before any is compiled for
+  }
   for (const std::string& target : options.targets) {
     for (const std::string& profile : profiles_of(target, options.engine.device_profile)) {
       EngineChoice choice = options.engine;
