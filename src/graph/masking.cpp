@@ -92,7 +92,11 @@ void check_extents_of(const Inference& inference, std::string_view what, const s
 
 void take_shape(const Inference& inference, int position, const Shape& shape) {
   if (!(inference.shape(position) == shape)) {
-    inference.fail("{} is not {}", inference.text(position), shape.text());
+    const Value& value = inference.in(position);
+    const std::string name =
+        value.role == ValueRole::Input ? fmt::format(" '{}'", value.name) : std::string();
+    inference.fail("{}{} {} is not {}", inference.label(position), name, value.shape.text(),
+                   shape.text());
   }
 }
 

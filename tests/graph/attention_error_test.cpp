@@ -125,7 +125,7 @@ TEST_CASE_FIXTURE(Fixture, "attention errors: kv_lengths") {
   CHECK_THROWS_WITH(graph.attention(q, k, k, {.kv_lengths = like_k("l", {2}, DType::Int64)}),
                     "attention: kv_lengths is int64, it takes int32");
   CHECK_THROWS_WITH(graph.attention(q, k, k, {.kv_lengths = like_k("m", {3}, DType::Int32)}),
-                    "attention: kv_lengths [3] is not [2]");
+                    "attention: kv_lengths 'm' [3] is not [2]");
 }
 
 TEST_CASE_FIXTURE(Fixture, "attention errors: run-time masks") {
@@ -135,7 +135,7 @@ TEST_CASE_FIXTURE(Fixture, "attention errors: run-time masks") {
   CHECK_THROWS_WITH(attend({}), "attention: mask_input has 0 tensors, dense takes 1");
   CHECK_THROWS_WITH(
       attend({.form = MaskForm::KeyLengths, .tensors = {like_k("a", {3}, DType::Int32)}}),
-      "attention: mask_data [3] is not [2]");
+      "attention: mask_data 'a' [3] is not [2]");
   CHECK_THROWS_WITH(
       attend({.form = MaskForm::CuSeqlens, .tensors = {like_k("b", {1}, DType::Int32)}}),
       "attention: mask_data [1] may hold fewer than 2 offsets");
@@ -145,9 +145,9 @@ TEST_CASE_FIXTURE(Fixture, "attention errors: run-time masks") {
       "q_len, kv_len]");
   CHECK_THROWS_WITH(
       attend({.form = MaskForm::Dense, .tensors = {like_k("d", {2, 4, 128, 100}, DType::Bool)}}),
-      "attention: mask_data [2, 4, 128, 100] is not [2, 12, 128, 100]");
+      "attention: mask_data 'd' [2, 4, 128, 100] is not [2, 12, 128, 100]");
   CHECK_THROWS_WITH(attend(graph.mask_input("e", {100, 7}, {.form = MaskForm::Csr})),
-                    "attention: mask_data [101] is not [129]");
+                    "attention: mask_data 'e.row_ptr' [101] is not [129]");
   MaskInput negative = graph.mask_input("f", {128, 7}, {.form = MaskForm::Csr});
   negative.max_part_tiles = -1;
   CHECK_THROWS_WITH(attend(negative), "attention: max_part_tiles -1 is negative");
