@@ -473,8 +473,8 @@ TEST_CASE("parts that no one waits for, put together by whoever leaves the last 
   CHECK(faults_of(cases, {folder.path()}) == "");
 }
 
-// Small cases, as racecheck takes them.
-TEST_CASE("every kernel, and in rings every lane says that a place is free") {
+// As racecheck takes them.
+TEST_CASE("small cases of kernels, in whose rings every lane says that a place is free") {
   const ChangedHeader folder("device/mbarrier.cuh", "kArrivalsOfWarp = 1;",
                              "kArrivalsOfWarp = 32;");
   const auto f16 = DType::Float16;
