@@ -377,7 +377,7 @@ Prediction held_attention(const Sm& sm, const Problem& problem, const KernelConf
   const auto queue =
       static_cast<double>(mask::ceil_div(pieces * heads * batch, sm.device.sm_count));
   const mask::MaskFeatures& features = *work.features;
-  const auto of_head = static_cast<double>(features.full_tiles + features.part_tiles) /
+  const auto of_head = static_cast<double>(features.active_tiles()) /
                        static_cast<double>(features.mask_batch * features.mask_heads);
   Prediction time;
   time.start_us = queue * c.start_us;

@@ -56,9 +56,8 @@ TileWork mean_tile_work(const mask::MaskFeatures& features, std::int64_t tile_q)
   const std::int64_t planes = features.mask_batch * features.mask_heads;
   const std::int64_t rows_of_64 = planes * mask::ceil_div(features.extent.q_len, mask::kTile);
   const std::int64_t parts = std::max<std::int64_t>(1, tile_q / mask::kTile);
-  const std::int64_t active = features.full_tiles + features.part_tiles;
   return {.tile_q = tile_q,
-          .groups = {{.entries = mask::ceil_div(active, rows_of_64),
+          .groups = {{.entries = mask::ceil_div(features.active_tiles(), rows_of_64),
                       .part = mask::ceil_div(features.part_tiles * parts, rows_of_64),
                       .count = planes * mask::ceil_div(features.extent.q_len, tile_q)}}};
 }

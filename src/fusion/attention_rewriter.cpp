@@ -47,6 +47,13 @@ bool is_plain(const Operator& op) {
          graph::find_attribute<Expr>(op, "score") == nullptr;
 }
 
+mask::Extent extent_of(const graph::Ir& ir, const Operator& attention) {
+  const Shape& q = graph::value_at(ir, attention.inputs[0]).shape;
+  const Shape& k = graph::value_at(ir, attention.inputs[1]).shape;
+  return {
+      .batch = q[0].value(), .heads = q[1].value(), .q_len = q[2].value(), .kv_len = k[2].value()};
+}
+
 Expr predicate_of(const Operator& attention) {
   const auto* mask = graph::find_attribute<Mask>(attention, "mask");
   return mask == nullptr ? Expr(true) : std::get<Expr>(mask->node().form);

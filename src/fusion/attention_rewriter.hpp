@@ -6,6 +6,7 @@
 #include <span>
 
 #include "graph/ir.hpp"
+#include "mask/extent.hpp"
 #include "stof/expr.hpp"
 #include "stof/tensor.hpp"
 
@@ -15,7 +16,9 @@ namespace stof::fusion {
 // known when the graph is built, and no score modifier. Its operands are q, k and v, and numbers of
 // keys where it has them; log-sum-exps may be a second output.
 bool is_plain(const graph::Operator& op);
-// What a query of such an attention sees; true where it has no mask.
+// Of an attention whose shapes are static.
+mask::Extent extent_of(const graph::Ir& ir, const graph::Operator& attention);
+// What a query of a plain attention sees; true where it has no mask.
 Expr predicate_of(const graph::Operator& attention);
 
 // Makes a graph in which an attention works on views of its operands; the other operators stay.

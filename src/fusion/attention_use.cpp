@@ -51,8 +51,7 @@ std::int64_t query_tiles(const Use& use) {
 
 double tiles_per_row(const Use& use, const AttentionMask& mask) {
   const mask::MaskFeatures& features = mask.features();
-  return static_cast<double>(features.full_tiles + features.part_tiles) /
-         static_cast<double>(features.tiles) *
+  return static_cast<double>(features.active_tiles()) / static_cast<double>(features.tiles) *
          static_cast<double>(mask::ceil_div(use.dim("kv_len"), mask::kTile));
 }
 

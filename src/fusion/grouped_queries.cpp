@@ -27,8 +27,7 @@ struct Grouping {
 // How many keys of a head the queries see, by tiles of 64.
 double seen_keys(const Operator& op, const mask::Extent& extent, MaskArraysByMask& masks) {
   const mask::MaskFeatures& features = masks.get(predicate_of(op), extent)->features();
-  return static_cast<double>(extent.kv_len) *
-         static_cast<double>(features.full_tiles + features.part_tiles) /
+  return static_cast<double>(extent.kv_len) * static_cast<double>(features.active_tiles()) /
          static_cast<double>(features.tiles);
 }
 
@@ -43,13 +42,10 @@ Grouping grouping(const graph::Ir& ir, const Operator& op, MaskArraysByMask& mas
   if (!is_plain(op)) {
     return {};
   }
-  const graph::Value& q = graph::value_at(ir, op.inputs[0]);
+  const int size = size_bytes(graph::value_at(ir, op.inputs[0]).dtype);
   const Shape& k = graph::value_at(ir, op.inputs[1]).shape;
   const Shape& v = graph::value_at(ir, op.inputs[2]).shape;
-  const mask::Extent extent{.batch = q.shape[0].value(),
-                            .heads = q.shape[1].value(),
-                            .q_len = q.shape[2].value(),
-                            .kv_len = k[2].value()};
+  const mask::Extent extent = extent_of(ir, op);
   const std::int64_t heads = extent.heads / k[1].value();
   const std::int64_t rows = heads * extent.q_len;
   const bool leaves_half =
@@ -58,12 +54,11 @@ Grouping grouping(const graph::Ir& ir, const Operator& op, MaskArraysByMask& mas
     return {};
   }
   const std::int64_t key_heads = extent.batch * k[1].value();
-  const bool may_be_many = std::max(k[3].value(), v[3].value()) <= kWidest &&
-                           size_bytes(q.dtype) == 2 && key_heads * extent.kv_len >= kFewestKeys;
+  const bool may_be_many = std::max(k[3].value(), v[3].value()) <= kWidest && size == 2 &&
+                           key_heads * extent.kv_len >= kFewestKeys;
   const double seen = may_be_many ? seen_keys(op, extent, masks) : 0;
   const double keys = static_cast<double>(key_heads) * seen;
-  const double bytes =
-      keys * static_cast<double>((k[3].value() + v[3].value()) * size_bytes(q.dtype));
+  const double bytes = keys * static_cast<double>((k[3].value() + v[3].value()) * size);
   return {.heads = rows <= mask::kTile || keys >= kFewestKeys ? heads : 1,
           .may_copy = static_cast<double>(4 * rows) <= seen && bytes >= kFewestBytes};
 }

@@ -148,9 +148,8 @@ const std::optional<mask::GlobalLocal>& MaskArrays::global_local() {
   // Lists of the groups of rows that see more take long to make.
   constexpr std::int64_t kMostTiles = 16;  // of 64 rows, in the mean
   if (!global_local_) {
-    const bool may_be =
-        layout_ && features_.mask_class == mask::MaskClass::Bitmap &&
-        features_.full_tiles + features_.part_tiles <= kMostTiles * layout_->row_count();
+    const bool may_be = layout_ && features_.mask_class == mask::MaskClass::Bitmap &&
+                        features_.active_tiles() <= kMostTiles * layout_->row_count();
     global_local_.emplace(may_be ? mask::global_local(*layout_) : std::nullopt);
   }
   return *global_local_;

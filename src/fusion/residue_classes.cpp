@@ -80,10 +80,6 @@ std::int64_t class_count(const graph::Ir& ir, const Operator& op) {
   return n > 1 && has_a_key_head_each && are_cut(extent(0, 2)) && are_cut(extent(1, 2)) ? n : 1;
 }
 
-double active_tiles(const mask::MaskFeatures& features) {
-  return static_cast<double>(features.full_tiles + features.part_tiles);
-}
-
 // Whether the keys of 64 queries are a run that the kernel for bands takes at once.
 bool are_short_bands(MaskArrays& arrays) {
   constexpr std::int64_t kMostAtOnce = 192;
@@ -95,18 +91,16 @@ bool are_short_bands(MaskArrays& arrays) {
 // gaps is faster, unless what they leave are short bands, for which there are no lists to read.
 bool pays(const graph::Ir& ir, const Operator& op, std::int64_t n, MaskArraysByMask& masks) {
   constexpr double kMostTiles = 0.8;
-  const Shape& q = graph::value_at(ir, op.inputs[0]).shape;
-  const std::int64_t kv_len = graph::value_at(ir, op.inputs[1]).shape[2].value();
-  const mask::Extent extent{
-      .batch = q[0].value(), .heads = q[1].value(), .q_len = q[2].value(), .kv_len = kv_len};
+  const mask::Extent extent = extent_of(ir, op);
   const mask::Extent of_classes{.batch = extent.batch * extent.heads,
                                 .heads = n,
                                 .q_len = extent.q_len / n,
-                                .kv_len = kv_len / n};
+                                .kv_len = extent.kv_len / n};
   const auto before = masks.get(predicate_of(op), extent);
   const auto after = masks.get(mask_of_class(predicate_of(op), n), of_classes);
   const double most = are_short_bands(*after) ? 1.0 : kMostTiles;
-  return active_tiles(after->features()) <= most * active_tiles(before->features());
+  return static_cast<double>(after->features().active_tiles()) <=
+         most * static_cast<double>(before->features().active_tiles());
 }
 
 // [batch, heads, length, width] as [batch * heads, length / n, n, width], whose second and third

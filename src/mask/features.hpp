@@ -30,6 +30,7 @@ struct MaskFeatures {
   std::int64_t tiles = 0;
   std::int64_t full_tiles = 0;
   std::int64_t part_tiles = 0;
+  std::int64_t active_tiles() const { return full_tiles + part_tiles; }
   std::int64_t distinct_bitmaps = 0;
   std::int64_t longest_tile_row = 0;  // most full and part tiles of a tile row
   bool interval_rows = false;
