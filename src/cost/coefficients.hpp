@@ -154,16 +154,18 @@ struct StagedAttention {
 };
 
 // attention_few_queries. Widths are those of a head in units of 64 dimensions. Fitted to 13 shapes
-// with 1 to 16 queries.
+// with 1 to 16 queries, shares of DRAM to shapes whose keys and values are larger than L2.
 struct FewQueriesAttention {
   double start_us = 0.6;
-  double dram_share = 0.85;
-  double l2_share = 1.2;       // of l2_gbps
-  double piece_ns = 64;        // 16 keys, for their width
-  double piece_wait_ns = 720;  // the same, seen from the warp that waits for them
-  double block_ns = 150;       // start and end of a block
-  double exchange_ns = 1960;   // the blocks of a head put their sums together
-  double part_ns = 87;         // one more of them
+  double dram_share = 0.77;
+  double dram_width_share = 0.08;  // and for their width, in which a warp has more under way
+  double dram_wait_ns = 300;       // until the first of it is there
+  double l2_share = 1.2;           // of l2_gbps
+  double piece_ns = 64;            // 16 keys, for their width
+  double piece_wait_ns = 720;      // the same, seen from the warp that waits for them
+  double block_ns = 150;           // start and end of a block
+  double exchange_ns = 1960;       // the blocks of a head put their sums together
+  double part_ns = 87;             // one more of them
 };
 
 // attention_few_keys. Piece by 12 shapes of 1 to 3 blocks an SM with 64 to 256 keys, start by those
@@ -232,7 +234,7 @@ struct Coefficients {
        {.uses_wgmma = true,
         .start_us = 1.17,
         .cold_us = 1.69,
-        .dram_share = 1,
+        .dram_share = 0.96,
         .l2_share = 1.01,
         .tile_wait_ns = 281,
         .query_wait_ns = 374,
@@ -296,7 +298,7 @@ struct Coefficients {
        {.uses_wgmma = true,
         .start_us = 0.949,
         .cold_us = 1.47,
-        .dram_share = 1,
+        .dram_share = 0.96,
         .l2_share = 0.919,
         .tile_wait_ns = 321,
         .query_wait_ns = 433,

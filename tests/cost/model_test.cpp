@@ -343,6 +343,25 @@ TEST_CASE("attention: lists of small tiles are bound by L2, wait for queries, an
   CHECK(predict(scattered, 64, 2, 2, 1).total_us() > 1.1 * alone_us);
 }
 
+TEST_CASE(
+    "attention: rows of keys take whole panels, and twice as long at odd multiples of 16 bytes") {
+  const auto l2_us = [](std::int64_t head_dim) {
+    return attention("attention_block_wise_sm90", Mask(), 2048,
+                     {{"tile_q", 64},
+                      {"tile_k", 64},
+                      {"slots", 3},
+                      {"blocks_per_sm", 4},
+                      {"overlap", 0},
+                      {"query_slots", 2}},
+                     32, head_dim)
+        .l2_us;
+  };
+  CHECK(l2_us(32) == doctest::Approx(l2_us(64)));
+  CHECK(l2_us(40) == doctest::Approx(2 * l2_us(64)));
+  CHECK(l2_us(80) == doctest::Approx(2 * l2_us(64)));
+  CHECK(l2_us(128) == doctest::Approx(2 * l2_us(64)));
+}
+
 TEST_CASE("attention: memory is no faster than it is") {
   for (const auto& one : cost::Coefficients().tiled_attention) {
     INFO(one.first);
