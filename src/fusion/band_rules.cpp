@@ -18,6 +18,17 @@ bool has_wide_heads(const Use& use) {
   return std::max(use.dim("head_dim"), use.dim("value_dim")) > mask::kTile;
 }
 
+// Whether rows of keys and values are so many dimensions, times a whole number. A row that does not
+// fill lines of L2, 64 dimensions each, takes as long as the lines that it touches.
+bool has_rows_of(const Use& use, std::int64_t dims) {
+  return use.dim("head_dim") % dims == 0 && use.dim("value_dim") % dims == 0;
+}
+
+double tiles_per_sm(const Use& use) {
+  return static_cast<double>(query_tiles(use)) /
+         static_cast<double>(use.scope.device.at("device.sm_count"));
+}
+
 // Whether a band ends, to one side at least, with the keys and not with what its queries see.
 bool has_open_side(const Use& use, std::int64_t band_first, std::int64_t band_end) {
   return band_first <= 1 - use.dim("q_len") || band_end >= use.dim("kv_len");
@@ -25,6 +36,7 @@ bool has_open_side(const Use& use, std::int64_t band_first, std::int64_t band_en
 
 constexpr double kLongRow = 12;  // active tiles of 64 query rows
 constexpr double kVeryLongRow = 96;
+constexpr double kFewTiles = 5;  // of 64 queries, for each SM
 
 KernelConfig band_setting(std::int64_t tile_q, std::int64_t tile_k, std::int64_t step,
                           std::int64_t stages, std::int64_t blocks_per_sm,
@@ -63,13 +75,41 @@ KernelConfig shared_band_setting(bool is_wide) {
   return band_setting(64, is_wide ? 64 : 128, 64, 3, 2, 1);
 }
 
+// Where there are enough of them: tiles of one warp group, products and probabilities of which
+// overlap, or do not, which leaves room for twice as many; and larger ones, which read less.
+KernelConfig overlapped_band_setting() {
+  return band_setting(64, 64, 64, 3, 2, 1);
+}
+KernelConfig small_band_setting() {
+  return band_setting(64, 64, 64, 2, 4);
+}
+KernelConfig large_band_setting(bool is_wide) {
+  return band_setting(128, 64, 64, 2, is_wide ? 1 : 2);
+}
+
 // Of tiles with as many keys each, `per_sm` of them for each SM.
 std::optional<KernelConfig> few_even_tiles_config(std::int64_t keys, double per_sm, bool is_wide) {
   if (per_sm <= 1) {
     return is_wide || keys > 512 ? lone_band_setting(is_wide) : shared_band_setting(is_wide);
   }
-  const std::int64_t most = per_sm <= 2 ? (is_wide ? 1024 : 8192) : (is_wide ? 512 : 1024);
-  return keys <= most ? std::optional(shared_band_setting(is_wide)) : std::nullopt;
+  if (per_sm <= 2) {
+    return keys <= (is_wide ? 1024 : 8192) ? std::optional(shared_band_setting(is_wide))
+                                           : std::nullopt;
+  }
+  return keys > 1024
+             ? std::nullopt
+             : std::optional(is_wide ? large_band_setting(is_wide) : overlapped_band_setting());
+}
+
+// Of more than two tiles for each SM, some of which have few keys.
+KernelConfig uneven_tiles_config(std::int64_t keys, bool is_wide) {
+  constexpr std::int64_t kShort = 256;
+  if (is_wide) {
+    return keys <= kShort ? large_band_setting(is_wide) : overlapped_band_setting();
+  }
+  return keys <= kShort ? small_band_setting()
+         : keys <= 1024 ? overlapped_band_setting()
+                        : shared_band_setting(is_wide);
 }
 
 // Of tiles some of which have few keys; the last ones have the most where `keys_grow`.
@@ -80,7 +120,7 @@ std::optional<KernelConfig> few_uneven_tiles_config(std::int64_t keys, double pe
     return std::nullopt;
   }
   if (per_sm > 2) {
-    return is_wide && keys > 2048 ? lone_band_setting(is_wide) : shared_band_setting(is_wide);
+    return is_wide && keys > 2048 ? lone_band_setting(is_wide) : uneven_tiles_config(keys, is_wide);
   }
   const bool is_shared =
       is_wide ? per_sm > 1 && keys <= (per_sm >= 1.75 ? 1024 : 512) : !has_few || keys <= 512;
@@ -102,8 +142,7 @@ std::optional<KernelConfig> few_tiles_config(const Use& use, bool is_wide, doubl
   constexpr std::int64_t kMostOfFewQueries = 1024;  // keys
   const std::int64_t keys =
       std::min(use.dim("kv_len"), use.scope.mask_band_end - use.scope.mask_band_first);
-  const double per_sm = static_cast<double>(query_tiles(use)) /
-                        static_cast<double>(use.scope.device.at("device.sm_count"));
+  const double per_sm = tiles_per_sm(use);
   const double idle = 1 - 6.0 / 7 * per_sm;
   if (idle * per_row > (is_wide ? 25 : 15) ||
       (use.dim("q_len") <= cost::kFewQueryRows && keys > kMostOfFewQueries)) {
@@ -125,9 +164,8 @@ std::optional<KernelConfig> window_config(const Use& use) {
   const std::int64_t first = std::max(use.scope.mask_band_first, 1 - use.dim("q_len"));
   const std::int64_t end = std::min(use.scope.mask_band_end, use.dim("kv_len"));
   const std::int64_t span = mask::kTile - 1 + end - first;
-  const std::int64_t tiles_per_sm = span > kFewKeys && use.dim("q_len") >= kManyQueries ? 10 : 16;
-  if (span > kMostAtOnce ||
-      query_tiles(use) < tiles_per_sm * use.scope.device.at("device.sm_count")) {
+  const int least_per_sm = span > kFewKeys && use.dim("q_len") >= kManyQueries ? 10 : 16;
+  if (span > kMostAtOnce || tiles_per_sm(use) < least_per_sm) {
     return std::nullopt;
   }
   return window_setting(std::max(mask::kTile, mask::ceil_div(span, 32) * 32),
@@ -173,7 +211,7 @@ std::optional<KernelConfig> held_config(const Use& use, double per_row) {
     return std::nullopt;
   }
   const bool is_even = has_even_rows(use, per_row);
-  const double least = is_even || tiles <= kGroups ? 0.65 : 0.85;  // of the SMs
+  const double least = tiles <= kGroups ? 0.65 : 0.85;  // of the SMs
   const auto sm_count = static_cast<double>(use.scope.device.at("device.sm_count"));
   for (const std::int64_t pieces : {2, 1}) {
     const auto blocks = static_cast<double>(use.dim("batch") * use.dim("heads") * pieces);
@@ -192,50 +230,96 @@ bool leaves_places(std::int64_t blocks, std::int64_t at_once) {
   return 10 * mask::ceil_div(blocks, at_once) * at_once > 11 * blocks;
 }
 
+// Of many tiles of heads of more than 64 dimensions, by times on an H200. Tiles of 128 queries,
+// which read half as much, are up to a third faster but where uneven rows are few.
+std::optional<KernelConfig> wide_tiles_config(const Use& use, double per_row) {
+  constexpr std::int64_t kMostOfWindows = 1024;  // keys there are
+  const std::int64_t keys = use.dim("kv_len");
+  const bool is_short = keys <= kMostOfWindows;
+  if (use.dim("q_len") <= mask::kTile) {  // tiles of 128 would be half empty
+    return is_short && per_row < kLongRow ? std::optional(band_setting(64, 64, 64, 2, 2))
+                                          : std::nullopt;
+  }
+  if (!has_even_rows(use, per_row) && tiles_per_sm(use) <= kFewTiles && keys <= 2048) {
+    return uneven_tiles_config(keys, true);
+  }
+  const bool is_short_window =
+      per_row < kLongRow && !has_open_side(use, use.scope.mask_band_first, use.scope.mask_band_end);
+  return is_short_window && !is_short ? std::nullopt : std::optional(large_band_setting(true));
+}
+
+// The same of narrower heads. Rows of keys that do not fill lines want tiles of 128 queries too;
+// lists are 3 to 8 % faster where rows that see all keys are many or leave places, but for the
+// longest.
+std::optional<KernelConfig> narrow_tiles_config(const Use& use, double per_row) {
+  constexpr double kMany = 8;
+  constexpr double kShortRow = 8;
+  constexpr double kLongUnevenRow = 24;
+  constexpr double kLongEvenRow = 48;
+  const std::int64_t sm_count = use.scope.device.at("device.sm_count");
+  const double per_sm = tiles_per_sm(use);
+  const bool has_one_tile = use.dim("q_len") <= mask::kTile;
+  const bool is_open = has_open_side(use, use.scope.mask_band_first, use.scope.mask_band_end);
+  const bool is_even = has_even_rows(use, per_row);
+  if (!has_one_tile && !has_rows_of(use, is_even ? 64 : 16)) {
+    return large_band_setting(false);
+  }
+  if (!is_even && per_sm <= kFewTiles) {
+    return uneven_tiles_config(use.dim("kv_len"), false);
+  }
+  if (per_row < kLongRow) {
+    const bool are_lists_faster =
+        is_even && is_open && per_row >= kShortRow && leaves_places(query_tiles(use), 4 * sm_count);
+    return are_lists_faster ? std::nullopt : std::optional(small_band_setting());
+  }
+  if (per_sm < kMany) {
+    return is_even && leaves_places(query_tiles(use), 3 * sm_count)
+               ? std::nullopt
+               : std::optional(band_setting(64, 128, 128, 2, 3));
+  }
+  if (has_one_tile || (is_even && is_open && per_row < kLongEvenRow)) {
+    return std::nullopt;
+  }
+  return is_even || per_row >= kLongUnevenRow ? band_setting(128, 128, 128, 2, 2)
+                                              : small_band_setting();
+}
+
 // Of the kernel for bands, by times on an H200; nothing where a warp that is ahead with lists of
-// tiles is worth its while. All keys of 64 queries at once is best where they fit registers: there
-// is one chain of waits then, and one maximum.
+// tiles is worth its while. All keys of 64 queries at once is best where they fit registers, but
+// for many tiles of uneven rows: there is one chain of waits then, and one maximum.
 std::optional<KernelConfig> band_tiles_config(const Use& use, const AttentionMask& mask) {
   constexpr std::int64_t kMostAtOnce = 192;  // keys
-  constexpr std::int64_t kMostOfWide = 1024;
   const bool is_wide = has_wide_heads(use);
-  const std::int64_t keys = use.dim("kv_len");
-  const std::int64_t span =
-      std::min(keys, mask::kTile - 1 + use.scope.mask_band_end - use.scope.mask_band_first);
-  if (span <= kMostAtOnce) {
+  const std::int64_t span = std::min(
+      use.dim("kv_len"), mask::kTile - 1 + use.scope.mask_band_end - use.scope.mask_band_first);
+  const double per_row = tiles_per_row(use, mask);
+  const double per_sm = tiles_per_sm(use);
+  if (span <= kMostAtOnce && (is_wide || per_sm <= kFewTiles || has_even_rows(use, per_row))) {
     const std::int64_t tile_k = std::max(mask::kTile, mask::ceil_div(span, 16) * 16);
     return band_setting(64, tile_k, tile_k, 1, is_wide ? 2 : tile_k > 128 ? 3 : 4);
   }
-  const std::int64_t sm_count = use.scope.device.at("device.sm_count");
-  const double per_row = tiles_per_row(use, mask);
-  if (query_tiles(use) < 3 * sm_count) {
+  const bool fills_lines = is_wide || use.dim("q_len") <= mask::kTile || has_rows_of(use, 16);
+  if (per_sm < 3 && (per_sm <= 2 || fills_lines)) {
     return few_tiles_config(use, is_wide, per_row);
   }
-  if (per_row >= kLongRow && per_row <= kVeryLongRow) {
-    const bool is_large = query_tiles(use) >= 8 * sm_count;
-    if ((is_wide || is_large) && use.dim("q_len") <= mask::kTile) {
-      return std::nullopt;  // tiles of 128 would be half empty
-    }
-    if (!is_wide && !is_large && has_even_rows(use, per_row) &&
-        leaves_places(query_tiles(use), 3 * sm_count)) {
-      return std::nullopt;
-    }
-    return is_wide    ? band_setting(128, 64, 64, 2, 1)
-           : is_large ? band_setting(128, 128, 128, 2, 2)
-                      : band_setting(64, 128, 128, 2, 3);
+  if (per_row > kVeryLongRow) {
+    return std::nullopt;
   }
-  const bool is_short = is_wide ? keys <= kMostOfWide : per_row < kLongRow;
-  return is_short ? std::optional(band_setting(64, 64, 64, 2, is_wide ? 2 : 4)) : std::nullopt;
+  return is_wide ? wide_tiles_config(use, per_row) : narrow_tiles_config(use, per_row);
 }
 
 // The same, with batch elements side by side where rows are uneven, blocks of an element few and
-// not in pairs: one after the other, each would end with short rows alone.
+// not in pairs: one after the other, each would end with short rows alone. Of many elements with
+// short rows this is little, and keys of several of them leave L2 before they are read again.
 std::optional<KernelConfig> band_config(const Use& use, const AttentionMask& mask) {
+  constexpr double kManyTiles = 20;  // for each SM
+  const std::int64_t long_queries = has_wide_heads(use) ? 2048 : 1024;
   std::optional<KernelConfig> config = band_tiles_config(use, mask);
   if (config && config->at("order") == 0 && use.dim("batch") > 1 &&
       !has_even_rows(use, tiles_per_row(use, mask)) &&
-      use.dim("heads") * mask::ceil_div(use.dim("q_len"), config->at("tile_q")) <
-          2 * use.scope.device.at("device.sm_count")) {
+      use.dim("heads") * mask::ceil_div(use.dim("q_len"), mask::kTile) <
+          4 * use.scope.device.at("device.sm_count") &&
+      (tiles_per_sm(use) < kManyTiles || use.dim("q_len") >= long_queries)) {
     config->at("order") = 1;
   }
   return config;
@@ -279,14 +363,14 @@ std::optional<KernelConfig> list_setting_for_bands(const Use& use, const Attenti
     return std::nullopt;
   }
   const double per_row = tiles_per_row(use, mask);
-  const std::int64_t tiles_per_sm = query_tiles(use) / use.scope.device.at("device.sm_count");
   const bool is_long_window = !has_open_side(use, band->first, band->end) && per_row >= kLongRow &&
-                              per_row <= kVeryLongRow && tiles_per_sm >= 32;
-  if (!is_long_window && !(has_tile_of_128(use) && tiles_per_sm >= 12)) {
+                              per_row <= kVeryLongRow && tiles_per_sm(use) >= 32;
+  if (!is_long_window && !(has_tile_of_128(use) && tiles_per_sm(use) >= 6)) {
     return std::nullopt;
   }
-  const KernelConfig config = {{"tile_q", 128},      {"tile_k", 128}, {"slots", 4},
-                               {"blocks_per_sm", 1}, {"overlap", 1},  {"query_slots", 2}};
+  const KernelConfig config = {{"tile_q", 128}, {"tile_k", is_long_window ? 128 : 64},
+                               {"slots", 4},    {"blocks_per_sm", 1},
+                               {"overlap", 1},  {"query_slots", 2}};
   return is_setting(use, config) ? std::optional(config) : std::nullopt;
 }
 

@@ -662,6 +662,30 @@ TEST_CASE("windows of wide heads that are long, in large grids, walked along by 
   CHECK(faults_of(cases) == "");
 }
 
+TEST_CASE("bands of as many query tiles as fill SMs several times") {
+  std::vector<AttentionCase> cases;
+  for (const std::int64_t head_dim : {40, 64, 128}) {
+    const auto add = [&](const char* name, const Mask& mask, std::int64_t batch, std::int64_t heads,
+                         std::int64_t q_len, std::int64_t kv_len) {
+      const DType dtype = batch % 2 == 0 ? DType::Float16 : DType::BFloat16;
+      cases.push_back(
+          {name, mask, dtype, batch, heads, heads / 2, q_len, kv_len, head_dim, head_dim});
+      cases.back().kernel_of_sm90 = "attention/band_sm90";
+      cases.back().has_lse = heads == 6;
+      cases.back().has_heads_inside = batch == 3;
+    };
+    add("causal", causal(), 12, 4, 513, 513);   // 3.3 tiles for each SM
+    add("causal", causal(), 37, 6, 200, 200);   // 7
+    add("causal", causal(), 120, 6, 193, 193);  // 22
+    add("causal", causal(), 3, 8, 1030, 1030);  // 3, of more keys
+    add("late", causal_bottom_right(), 36, 6, 200, 260);
+    add("no_keys", causal_bottom_right(), 37, 4, 260, 200);
+    add("full", Mask(), 36, 6, 200, 200);
+    add("full", Mask(), 13, 6, 260, 260);
+  }
+  CHECK(faults_of(cases) == "");
+}
+
 TEST_CASE("windows of as many query tiles as make a walk along them worth while") {
   const auto f16 = DType::Float16;
   const auto bf16 = DType::BFloat16;

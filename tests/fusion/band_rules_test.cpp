@@ -24,6 +24,15 @@ std::int64_t order_of_band(const Mask& mask, std::int64_t batch, std::int64_t he
   return option.config.at("order");
 }
 
+// How the band kernel works on a mask.
+kernel::KernelConfig config_of(const char* mask, std::int64_t heads, std::int64_t length,
+                               std::int64_t head_dim) {
+  const Graph graph = attention(mask, heads, length, head_dim);
+  const fusion::Option option = lowered_by(graph).options.at(0).at(0);
+  CHECK(option.kernel == "attention_band_sm90");
+  return option.config;
+}
+
 // Why the band kernel refuses to have all keys of 128 queries at once, in steps of so many; empty
 // where it does not.
 std::string refusal_of_band(const Graph& graph, std::int64_t tile_k, std::int64_t step) {
@@ -116,7 +125,7 @@ TEST_CASE("short heads, about as many as SMs, go to the kernel that holds all of
     CHECK(pieces(mask, 128, 512, 128) == 0);
     CHECK(pieces(mask, 128, 512, 64, "a100") == 0);
   }
-  CHECK(pieces("full", 86, 512) == 1);
+  CHECK(pieces("full", 112, 512) == 0);
   CHECK(pieces("causal", 112, 512) == 0);
   // Whose warp groups or blocks have as much to do one as the other.
   CHECK(pieces("causal", 128, 576) == 1);
@@ -136,22 +145,77 @@ TEST_CASE("batch elements of short causal heads go side by side") {
   CHECK(is_side_by_side(causal(), 16, 12, 512));
   CHECK(is_side_by_side(causal(), 16, 12, 2048));
   CHECK_FALSE(is_side_by_side(causal(), 16, 12, 4096));
+  // Of 64 x 16 heads 43.3 us one after the other on an H200, 47.8 side by side; of longer ones 94.5
+  // and 92.2.
+  CHECK_FALSE(is_side_by_side(causal(), 64, 16, 256));
+  CHECK(is_side_by_side(causal(), 16, 16, 1024));
   CHECK_FALSE(is_side_by_side(causal(), 1, 12, 1024));
   CHECK_FALSE(is_side_by_side(Mask(), 16, 12, 512));
   CHECK_FALSE(is_side_by_side(sliding_window(22, 22), 16, 12, 512));
 }
 
+TEST_CASE("wide heads have tiles of 128 queries, but where there are few or uneven ones") {
+  const auto tile_q = [](const char* mask, std::int64_t heads, std::int64_t length,
+                         std::int64_t head_dim) {
+    return config_of(mask, heads, length, head_dim).at("tile_q");
+  };
+  // On an H200 38.7 us, and 50.3 with 64 queries.
+  CHECK(tile_q("causal", 64, 1024, 128) == 128);
+  CHECK(tile_q("causal", 512, 256, 128) == 128);  // 43.5 and 53.0
+  CHECK(tile_q("causal", 128, 256, 128) == 128);  // 12.7 and 13.3
+  CHECK(tile_q("full", 64, 512, 128) == 128);     // 22.0 and 27.9
+  CHECK(tile_q("full", 48, 512, 96) == 128);
+  CHECK(tile_q("full", 32, 512, 128) == 64);
+  // 40.2 us, and 48.2 with 128 queries.
+  CHECK(tile_q("causal", 16, 2048, 128) == 64);
+  CHECK(config_of("causal", 16, 2048, 128).at("overlap") == 1);
+  CHECK(tile_q("causal", 20, 2048, 128) == 64);
+  CHECK(tile_q("causal", 21, 2048, 128) == 128);
+}
+
+TEST_CASE("rows of keys that fill no lines of L2 are read for 128 queries") {
+  // 8 x 8 heads of 1000 queries take 30.6 us on an H200, and 46.9 with 64.
+  CHECK(config_of("causal", 64, 1000, 40).at("tile_q") == 128);
+  CHECK(config_of("causal", 48, 512, 40).at("tile_q") == 128);
+  CHECK(config_of("full", 192, 512, 40).at("tile_q") == 128);
+  CHECK(config_of("full", 192, 512, 32).at("tile_q") == 128);
+  CHECK(config_of("causal", 192, 512, 32).at("tile_q") == 64);  // fills half of one
+  CHECK(config_of("full", 192, 512, 64).at("tile_q") == 64);
+}
+
+TEST_CASE(
+    "uneven rows overlap where there are few tiles, else blocks are many and small or read less") {
+  const auto is = [](std::int64_t heads, std::int64_t length, std::int64_t tile_q,
+                     std::int64_t blocks_per_sm, std::int64_t overlap) {
+    const kernel::KernelConfig config = config_of("causal", heads, length, 64);
+    return config.at("tile_q") == tile_q && config.at("blocks_per_sm") == blocks_per_sm &&
+           config.at("overlap") == overlap;
+  };
+  CHECK(is(32, 1024, 64, 2, 1));  // 18.6 us on an H200, 21.4 with four blocks
+  CHECK(is(48, 512, 64, 2, 1));   // 12.6, and 13.7 in pairs of warp groups
+  CHECK(is(64, 1024, 64, 4, 0));
+  CHECK(is(160, 256, 64, 4, 0));
+  CHECK(is(12, 4096, 64, 3, 0));    // 63.4, and 72.3 with four blocks
+  CHECK(is(192, 2048, 64, 4, 0));   // 228.3, and 236.3 with 128 queries,
+  CHECK(is(192, 4096, 128, 2, 0));  // which take 831.6 here, where small ones take 847.4
+}
+
 TEST_CASE("large grids of wide heads of 128 queries and keys go to lists, a tile each") {
-  // On an H200 71.7 us with 2048 heads, and 37.9 with half as many, where the band takes 78.9
-  // and 41.3.
-  const fusion::Option tiles = lowered_by(attention("causal", 1024, 128, 128)).options.at(0).at(0);
+  // On an H200 36.3 us with 1024 heads and 20.5 with 512, where the band takes 41.3 and 22.9.
+  const fusion::Option tiles = lowered_by(attention("causal", 512, 128, 128)).options.at(0).at(0);
   CHECK(tiles.kernel == "attention_block_wise_sm90");
   CHECK(tiles.config.at("tile_q") == 128);
-  CHECK(tiles.config.at("tile_k") == 128);
+  CHECK(tiles.config.at("tile_k") == 64);
   const std::string band = "attention_band_sm90";
   CHECK(kernel_of(attention("causal", 256, 128, 128)) == band);
   CHECK(kernel_of(attention("causal", 1024, 64, 128)) == band);
   CHECK(kernel_of(attention("causal", 1024, 128, 64)) == band);
+}
+
+TEST_CASE("many uneven rows of a few tiles do not have all keys at once") {
+  CHECK(config_of("causal", 384, 192, 64).at("stages") == 2);  // 14.1 us on an H200, and 15.5
+  CHECK(config_of("causal", 200, 192, 64).at("stages") == 1);
+  CHECK(config_of("full", 384, 192, 64).at("stages") == 1);  // 15.8, and 16.4
 }
 
 TEST_CASE("even rows whose blocks would leave too much of a last wave empty go to lists") {
@@ -163,6 +227,12 @@ TEST_CASE("even rows whose blocks would leave too much of a last wave empty go t
   CHECK(kernel_of(attention("full", 64, 1024, 64)) == lists);
   CHECK(kernel_of(attention(sliding_window(1023, 0), 1, 4, 8192)) == lists);
   CHECK(kernel_of(attention(sliding_window(1023, 0), 1, 6, 8192)) == band);
+  // And those that see all keys, but for the longest: 406.7 and 418.2 with 192 heads, 289.4 and
+  // 283.5 with 32 of 4096 keys.
+  CHECK(kernel_of(attention("full", 192, 2048, 64)) == lists);
+  CHECK(kernel_of(attention("full", 32, 4096, 64)) == band);
+  CHECK(kernel_of(attention("full", 96, 512, 64)) == lists);  // 22.9; 23.4 by held keys
+  CHECK(kernel_of(attention("window", 64, 8192, 64)) == band);
 }
 
 TEST_CASE("few query tiles along a band have an SM each, share it with one more, or go to lists") {
