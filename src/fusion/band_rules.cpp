@@ -18,8 +18,8 @@ bool has_wide_heads(const Use& use) {
   return std::max(use.dim("head_dim"), use.dim("value_dim")) > mask::kTile;
 }
 
-// Whether rows of keys and values are so many dimensions, times a whole number. A row that does not
-// fill lines of L2, 64 dimensions each, takes as long as the lines that it touches.
+// Whether rows of keys and values are so many dimensions, times a whole number. TMA brings panels
+// of 64 dimensions, and takes as long for less; where rows are no multiple of 16, twice as long.
 bool has_rows_of(const Use& use, std::int64_t dims) {
   return use.dim("head_dim") % dims == 0 && use.dim("value_dim") % dims == 0;
 }
@@ -248,9 +248,8 @@ std::optional<KernelConfig> wide_tiles_config(const Use& use, double per_row) {
   return is_short_window && !is_short ? std::nullopt : std::optional(large_band_setting(true));
 }
 
-// The same of narrower heads. Rows of keys that do not fill lines want tiles of 128 queries too;
-// lists are 3 to 8 % faster where rows that see all keys are many or leave places, but for the
-// longest.
+// The same of narrower heads. Rows of keys that fill no panels want tiles of 128 queries too; lists
+// are 3 to 8 % faster where rows that see all keys are many or leave places, but for the longest.
 std::optional<KernelConfig> narrow_tiles_config(const Use& use, double per_row) {
   constexpr double kMany = 8;
   constexpr double kShortRow = 8;
@@ -298,8 +297,8 @@ std::optional<KernelConfig> band_tiles_config(const Use& use, const AttentionMas
     const std::int64_t tile_k = std::max(mask::kTile, mask::ceil_div(span, 16) * 16);
     return band_setting(64, tile_k, tile_k, 1, is_wide ? 2 : tile_k > 128 ? 3 : 4);
   }
-  const bool fills_lines = is_wide || use.dim("q_len") <= mask::kTile || has_rows_of(use, 16);
-  if (per_sm < 3 && (per_sm <= 2 || fills_lines)) {
+  const bool is_aligned = is_wide || use.dim("q_len") <= mask::kTile || has_rows_of(use, 16);
+  if (per_sm < 3 && (per_sm <= 2 || is_aligned)) {
     return few_tiles_config(use, is_wide, per_row);
   }
   if (per_row > kVeryLongRow) {
