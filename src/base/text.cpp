@@ -1,5 +1,10 @@
 #include "base/text.hpp"
 
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <vector>
+
 #include <fmt/format.h>
 
 namespace stof::base {
@@ -20,6 +25,22 @@ std::string_view cut(std::string_view text) {
   return text.substr(0, size);
 }
 
+// How many characters to insert, remove or replace to make one of the other (Levenshtein).
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({row[j] + 1, diagonal + 1, replaced});
+    }
+  }
+  return row.back();
+}
+
 }  // namespace
 
 std::string quote(std::string_view text) {
@@ -35,6 +56,22 @@ std::string quote(std::string_view text) {
   }
   quoted += kept.size() < text.size() ? "…\"" : "\"";
   return quoted;
+}
+
+std::string_view nearest(std::string_view name, std::span<const std::string> known) {
+  constexpr std::size_t kLongest = 64;
+  std::size_t best = std::max<std::size_t>(2, name.size() / 3) + 1;
+  std::string_view nearest;
+  for (const std::string& candidate : known) {
+    if (name.size() <= kLongest && candidate.size() <= kLongest) {
+      const std::size_t distance = edit_distance(name, candidate);
+      if (distance < best && distance < candidate.size()) {
+        best = distance;
+        nearest = candidate;
+      }
+    }
+  }
+  return nearest;
 }
 
 }  // namespace stof::base

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -8,5 +9,8 @@ namespace stof::base {
 // A name of unknown origin for an error message: in double quotes, control characters as \x1b, and
 // cut after 64 bytes.
 std::string quote(std::string_view text);
+
+// The one of the known names that a misspelt one may be meant to be; empty where none is near.
+std::string_view nearest(std::string_view name, std::span<const std::string> known);
 
 }  // namespace stof::base

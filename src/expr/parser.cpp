@@ -2,11 +2,11 @@
 // complaint gets the column of the operator.
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "base/text.hpp"
 #include "expr/lexer.hpp"
 #include "expr/node.hpp"
 #include "stof/error.hpp"
@@ -44,36 +44,9 @@ std::optional<Op> find_op(Op first, Op last, std::string_view text) {
   return std::nullopt;
 }
 
-// How many characters to insert, remove or replace to make one of the other (Levenshtein).
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({row[j] + 1, diagonal + 1, replaced});
-    }
-  }
-  return row.back();
-}
-
 // "; did you mean q_pos?", or what there is to choose from.
 std::string suggestion(std::string_view name, const std::vector<std::string>& known) {
-  constexpr std::size_t kLongest = 64;
-  std::size_t best = std::max<std::size_t>(2, name.size() / 3) + 1;
-  std::string_view nearest;
-  for (const std::string& candidate : known) {
-    if (name.size() <= kLongest && candidate.size() <= kLongest) {
-      const std::size_t distance = edit_distance(name, candidate);
-      if (distance < best && distance < candidate.size()) {
-        best = distance;
-        nearest = candidate;
-      }
-    }
-  }
+  const std::string_view nearest = base::nearest(name, known);
   if (!nearest.empty()) {
     return fmt::format("; did you mean {}?", nearest);
   }

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.hpp"
 #include "graph/append.hpp"
 #include "graph/dim_text.hpp"
 #include "graph/infer.hpp"
@@ -33,6 +34,17 @@ namespace stof::graph {
 namespace {
 
 constexpr std::size_t kMaxValues = 1 << 24;
+
+// What is expected in place of a name that no operator has.
+std::string an_operator(std::string_view name) {
+  std::vector<std::string> known;
+  for (const OpInfo& info : all_ops()) {
+    known.emplace_back(info.name);
+  }
+  const std::string_view nearest = base::nearest(name, known);
+  return nearest.empty() ? "the name of an operator"
+                         : fmt::format("the name of an operator; did you mean {}?", nearest);
+}
 
 class Loader {
  public:
@@ -115,7 +127,7 @@ class Loader {
     place.allow({"op", "inputs", "outputs", "attributes", "captures", "segment"});
     const std::optional<OpKind> kind = op_kind_from_name(place.field("op").string());
     if (!kind) {
-      place.field("op").expected("the name of an operator");
+      place.field("op").expected(an_operator(place.field("op").string()));
     }
     Operator op{.kind = *kind};
     const Place inputs = place.field("inputs");

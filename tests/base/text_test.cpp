@@ -1,10 +1,12 @@
 #include "base/text.hpp"
 
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+using stof::base::nearest;
 using stof::base::quote;
 
 TEST_CASE("a name is quoted, and what a terminal would obey is spelt out") {
@@ -18,4 +20,15 @@ TEST_CASE("a long name is cut between characters") {
   CHECK(quote(std::string(64, 'a')) == fmt::format("\"{:a<64}\"", ""));
   CHECK(quote(std::string(65, 'a')) == fmt::format("\"{:a<64}…\"", ""));
   CHECK(quote(std::string(63, 'a') + "öö") == fmt::format("\"{:a<63}…\"", ""));
+}
+
+TEST_CASE("a misspelt name is near the one that is meant") {
+  const std::vector<std::string> names = {"attention", "add", "linear"};
+  CHECK(nearest("atention", names) == "attention");
+  CHECK(nearest("attension", names) == "attention");
+  CHECK(nearest("linaer", names) == "linear");
+  CHECK(nearest("convolution", names).empty());
+  CHECK(nearest("xyz", names).empty());  // as far as "add" is long
+  CHECK(nearest(std::string(65, 'a'), names).empty());
+  CHECK(nearest("add", {}).empty());
 }

@@ -115,6 +115,8 @@ TEST_CASE("json errors: values") {
 TEST_CASE("json errors: operators") {
   CHECK(error_of("\"linear\"", "\"convolution\"") ==
         "/operators/0/op: found \"convolution\", expected the name of an operator");
+  CHECK(error_of("\"linear\"", "\"liner\"") ==
+        "/operators/0/op: found \"liner\", expected the name of an operator; did you mean linear?");
   CHECK(error_of("\"inputs\": [0, 1]", "\"inputs\": [0, -1]") ==
         "/operators/0/inputs/1: found -1, expected an integer from 0 to 6");
   CHECK(error_of("\"inputs\": [0, 1]", "\"inputs\": [0, 7]") ==
