@@ -124,20 +124,26 @@ double head_width(const Problem& problem) {
          kBoth;
 }
 
-// What rows of keys and values of 64 keys are of L2's time. TMA has them in panels of 128 bytes, of
-// which a part takes as long, and twice as long where rows lie at odd multiples of 16 bytes: on an
-// H200 32 rows of 80 bytes come a nanosecond, of 64 and of 128 bytes 58 at least.
-double box_bytes(const Problem& problem) {
-  constexpr std::int64_t kPanelBytes = 128;
-  constexpr std::int64_t kSectorBytes = 32;
-  double row = 0;
-  for (const char* dim : {"head_dim", "value_dim"}) {
-    const auto bytes = static_cast<std::int64_t>(static_cast<double>(problem.scope->dims.at(dim)) *
-                                                 element_bytes(problem));
-    const std::int64_t panels = mask::ceil_div(bytes, kPanelBytes);
-    row += static_cast<double>(panels * kPanelBytes * (bytes % kSectorBytes == 0 ? 1 : 2));
+// Bytes of whole lines of L2 that take as long as what TMA brings of a row. Longer rows than 64
+// bytes are so many times that, and of those that fit a line, odd multiples of 16 take half as long
+// again: on an H200 27 to 32 rows of 80 bytes come a nanosecond, where L2 gives 43 lines.
+double line_bytes(double row_bytes) {
+  constexpr std::int64_t kHalfLine = 64;
+  constexpr std::int64_t kSector = 32;
+  const auto bytes = static_cast<std::int64_t>(row_bytes);
+  if (bytes <= kHalfLine) {
+    return row_bytes;
   }
-  return kKeys * row;
+  const bool is_odd = bytes < 2 * kHalfLine && bytes % kSector != 0;
+  return static_cast<double>(mask::ceil_div(bytes, kHalfLine) * kHalfLine) * (is_odd ? 1.5 : 1.0);
+}
+
+// Of 64 keys and their values.
+double box_bytes(const Problem& problem) {
+  const auto row = [&](const char* dim) {
+    return line_bytes(static_cast<double>(problem.scope->dims.at(dim)) * element_bytes(problem));
+  };
+  return kKeys * (row("head_dim") + row("value_dim"));
 }
 
 // What a block waits for in the tiles of a group.

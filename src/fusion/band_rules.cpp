@@ -18,8 +18,8 @@ bool has_wide_heads(const Use& use) {
   return std::max(use.dim("head_dim"), use.dim("value_dim")) > mask::kTile;
 }
 
-// Whether rows of keys and values are so many dimensions, times a whole number. TMA brings panels
-// of 64 dimensions, and takes as long for less; where rows are no multiple of 16, twice as long.
+// Whether rows of keys and values are so many dimensions, times a whole number. TMA takes as
+// long for parts of a line of 64 as for all of it, and longer where they are no multiple of 16.
 bool has_rows_of(const Use& use, std::int64_t dims) {
   return use.dim("head_dim") % dims == 0 && use.dim("value_dim") % dims == 0;
 }
@@ -71,15 +71,15 @@ bool has_even_rows(const Use& use, double per_row) {
 KernelConfig lone_band_setting(bool is_wide) {
   return band_setting(64, 128, 64, is_wide ? 3 : 4, 1, 1);
 }
-KernelConfig shared_band_setting(bool is_wide) {
-  return band_setting(64, is_wide ? 64 : 128, 64, 3, 2, 1);
-}
-
-// Where there are enough of them: tiles of one warp group, products and probabilities of which
-// overlap, or do not, which leaves room for twice as many; and larger ones, which read less.
-KernelConfig overlapped_band_setting() {
+KernelConfig overlapped_band_setting() {  // of one warp group
   return band_setting(64, 64, 64, 3, 2, 1);
 }
+KernelConfig shared_band_setting(bool is_wide) {
+  return is_wide ? overlapped_band_setting() : band_setting(64, 128, 64, 3, 2, 1);
+}
+
+// Where there are many: tiles of one warp group without overlap, which leaves room for twice as
+// many, and larger ones, which read less.
 KernelConfig small_band_setting() {
   return band_setting(64, 64, 64, 2, 4);
 }
@@ -88,7 +88,8 @@ KernelConfig large_band_setting(bool is_wide) {
 }
 
 // Of tiles with as many keys each, `per_sm` of them for each SM.
-std::optional<KernelConfig> few_even_tiles_config(std::int64_t keys, double per_sm, bool is_wide) {
+std::optional<KernelConfig> few_even_tiles_config(std::int64_t keys, double per_sm, bool is_wide,
+                                                  bool has_one_tile) {
   if (per_sm <= 1) {
     return is_wide || keys > 512 ? lone_band_setting(is_wide) : shared_band_setting(is_wide);
   }
@@ -96,9 +97,10 @@ std::optional<KernelConfig> few_even_tiles_config(std::int64_t keys, double per_
     return keys <= (is_wide ? 1024 : 8192) ? std::optional(shared_band_setting(is_wide))
                                            : std::nullopt;
   }
-  return keys > 1024
+  const bool is_large = is_wide && !has_one_tile;  // else half of it would be empty
+  return keys > (is_wide && has_one_tile ? 512 : 1024)
              ? std::nullopt
-             : std::optional(is_wide ? large_band_setting(is_wide) : overlapped_band_setting());
+             : std::optional(is_large ? large_band_setting(is_wide) : overlapped_band_setting());
 }
 
 // Of more than two tiles for each SM, some of which have few keys.
@@ -149,7 +151,7 @@ std::optional<KernelConfig> few_tiles_config(const Use& use, bool is_wide, doubl
     return std::nullopt;
   }
   return has_even_rows(use, per_row)
-             ? few_even_tiles_config(keys, per_sm, is_wide)
+             ? few_even_tiles_config(keys, per_sm, is_wide, use.dim("q_len") <= mask::kTile)
              : few_uneven_tiles_config(keys, per_sm, is_wide,
                                        use.scope.mask_band_first <= 1 - use.dim("q_len"));
 }
@@ -233,14 +235,15 @@ bool leaves_places(std::int64_t blocks, std::int64_t at_once) {
 // Of many tiles of heads of more than 64 dimensions, by times on an H200. Tiles of 128 queries,
 // which read half as much, are up to a third faster but where uneven rows are few.
 std::optional<KernelConfig> wide_tiles_config(const Use& use, double per_row) {
-  constexpr std::int64_t kMostOfWindows = 1024;  // keys there are
+  constexpr std::int64_t kFewKeys = 1024;
   const std::int64_t keys = use.dim("kv_len");
-  const bool is_short = keys <= kMostOfWindows;
+  const bool is_short = keys <= kFewKeys;
   if (use.dim("q_len") <= mask::kTile) {  // tiles of 128 would be half empty
     return is_short && per_row < kLongRow ? std::optional(band_setting(64, 64, 64, 2, 2))
                                           : std::nullopt;
   }
-  if (!has_even_rows(use, per_row) && tiles_per_sm(use) <= kFewTiles && keys <= 2048) {
+  if (!has_even_rows(use, per_row) && tiles_per_sm(use) <= kFewTiles && keys <= 2048 &&
+      has_rows_of(use, 16)) {
     return uneven_tiles_config(keys, true);
   }
   const bool is_short_window =
@@ -248,7 +251,7 @@ std::optional<KernelConfig> wide_tiles_config(const Use& use, double per_row) {
   return is_short_window && !is_short ? std::nullopt : std::optional(large_band_setting(true));
 }
 
-// The same of narrower heads. Rows of keys that fill no panels want tiles of 128 queries too; lists
+// The same of narrower heads. Rows of keys that fill no lines want tiles of 128 queries too; lists
 // are 3 to 8 % faster where rows that see all keys are many or leave places, but for the longest.
 std::optional<KernelConfig> narrow_tiles_config(const Use& use, double per_row) {
   constexpr double kMany = 8;
@@ -285,7 +288,8 @@ std::optional<KernelConfig> narrow_tiles_config(const Use& use, double per_row) 
 
 // Of the kernel for bands, by times on an H200; nothing where a warp that is ahead with lists of
 // tiles is worth its while. All keys of 64 queries at once is best where they fit registers, but
-// for many tiles of uneven rows: there is one chain of waits then, and one maximum.
+// for many tiles of narrow heads whose rows are uneven: there is one chain of waits then, and one
+// maximum.
 std::optional<KernelConfig> band_tiles_config(const Use& use, const AttentionMask& mask) {
   constexpr std::int64_t kMostAtOnce = 192;  // keys
   const bool is_wide = has_wide_heads(use);
@@ -297,9 +301,10 @@ std::optional<KernelConfig> band_tiles_config(const Use& use, const AttentionMas
     const std::int64_t tile_k = std::max(mask::kTile, mask::ceil_div(span, 16) * 16);
     return band_setting(64, tile_k, tile_k, 1, is_wide ? 2 : tile_k > 128 ? 3 : 4);
   }
-  const bool is_aligned = is_wide || use.dim("q_len") <= mask::kTile || has_rows_of(use, 16);
-  if (per_sm < 3 && (per_sm <= 2 || is_aligned)) {
-    return few_tiles_config(use, is_wide, per_row);
+  if (per_sm < 3) {
+    std::optional<KernelConfig> config = few_tiles_config(use, is_wide, per_row);
+    const bool is_slow = !is_wide && !has_rows_of(use, 16) && use.dim("q_len") > mask::kTile;
+    return config && is_slow && per_sm > 2 ? large_band_setting(is_wide) : config;
   }
   if (per_row > kVeryLongRow) {
     return std::nullopt;

@@ -343,8 +343,7 @@ TEST_CASE("attention: lists of small tiles are bound by L2, wait for queries, an
   CHECK(predict(scattered, 64, 2, 2, 1).total_us() > 1.1 * alone_us);
 }
 
-TEST_CASE(
-    "attention: rows of keys take whole panels, and twice as long at odd multiples of 16 bytes") {
+TEST_CASE("attention: rows of keys take whole lines, odd multiples of 16 bytes longer") {
   const auto l2_us = [](std::int64_t head_dim) {
     return attention("attention_block_wise_sm90", Mask(), 2048,
                      {{"tile_q", 64},
@@ -356,10 +355,22 @@ TEST_CASE(
                      32, head_dim)
         .l2_us;
   };
-  CHECK(l2_us(32) == doctest::Approx(l2_us(64)));
-  CHECK(l2_us(40) == doctest::Approx(2 * l2_us(64)));
-  CHECK(l2_us(80) == doctest::Approx(2 * l2_us(64)));
-  CHECK(l2_us(128) == doctest::Approx(2 * l2_us(64)));
+  CHECK(l2_us(32) == doctest::Approx(l2_us(64) / 2));
+  CHECK(l2_us(40) == doctest::Approx(1.5 * l2_us(64)));  // of 80 bytes
+  CHECK(l2_us(48) == doctest::Approx(l2_us(64)));
+  CHECK(l2_us(80) == doctest::Approx(1.5 * l2_us(64)));
+}
+
+TEST_CASE("attention: few queries reach more of the DRAM with wide heads, and not at once") {
+  const auto predict = [](std::int64_t batch, std::int64_t heads, std::int64_t length,
+                          std::int64_t head_dim) {
+    return attention(
+        "attention_few_queries", Mask(), length, {{"parts", 1}, {"warps", 8}},
+        AttentionSize{.heads = heads, .head_dim = head_dim, .batch = batch, .q_len = 1});
+  };
+  CHECK(predict(4, 32, 8192, 128).total_us() == doctest::Approx(123.2).epsilon(0.05));
+  CHECK(predict(16, 16, 2048, 64).total_us() > 34);  // 43.3 us
+  CHECK(predict(1, 1, 64, 64).dram_us > 0.3);
 }
 
 TEST_CASE("attention: memory is no faster than it is") {

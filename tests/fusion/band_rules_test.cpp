@@ -170,10 +170,26 @@ TEST_CASE("wide heads have tiles of 128 queries, but where there are few or unev
   CHECK(tile_q("causal", 16, 2048, 128) == 64);
   CHECK(config_of("causal", 16, 2048, 128).at("overlap") == 1);
   CHECK(tile_q("causal", 20, 2048, 128) == 64);
+  CHECK(tile_q("causal", 20, 2048, 72) == 128);
   CHECK(tile_q("causal", 21, 2048, 128) == 128);
 }
 
-TEST_CASE("rows of keys that fill no panels are read for 128 queries") {
+TEST_CASE("tiles of 128 queries are not half empty") {
+  const auto option = [](std::int64_t heads, std::int64_t keys) {
+    Graph graph("attention");
+    const auto q = graph.input("q", {1, heads, 64, 128}, DType::Float16);
+    const auto k = graph.input("k", {1, heads, keys, 128}, DType::Float16);
+    graph.output("y", graph.attention(q, k, k, {}));
+    return lowered_by(graph).options.at(0).at(0);
+  };
+  for (const std::int64_t heads : {264, 300, 400}) {
+    CHECK(option(heads, 512).kernel == "attention_band_sm90");
+    CHECK(option(heads, 512).config.at("tile_q") == 64);
+  }
+  CHECK(option(300, 1000).config.at("tile_q") == 64);
+}
+
+TEST_CASE("rows of keys that fill no lines are read for 128 queries") {
   // 8 x 8 heads of 1000 queries take 30.6 us on an H200, and 46.9 with 64.
   CHECK(config_of("causal", 64, 1000, 40).at("tile_q") == 128);
   CHECK(config_of("causal", 48, 512, 40).at("tile_q") == 128);
