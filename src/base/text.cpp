@@ -61,17 +61,17 @@ std::string quote(std::string_view text) {
 std::string_view nearest(std::string_view name, std::span<const std::string> known) {
   constexpr std::size_t kLongest = 64;
   std::size_t best = std::max<std::size_t>(2, name.size() / 3) + 1;
-  std::string_view nearest;
+  std::string_view found;
   for (const std::string& candidate : known) {
     if (name.size() <= kLongest && candidate.size() <= kLongest) {
       const std::size_t distance = edit_distance(name, candidate);
       if (distance < best && distance < candidate.size()) {
         best = distance;
-        nearest = candidate;
+        found = candidate;
       }
     }
   }
-  return nearest;
+  return found;
 }
 
 }  // namespace stof::base
