@@ -545,11 +545,9 @@ bool takes_long_tiles(const contract::TemplateContract& contract) {
 }
 
 LongTiles long_tiles(const Problem& problem, const KernelConfig& config, const TileWork& tiles) {
-  // Wider rows are not faster in parts, and kernels have no code for these. Keys of so few queries
-  // are shared out by a kernel of their own.
-  constexpr std::int64_t kWidest = 128;
+  // Keys of so few queries are shared out by a kernel of their own.
   const contract::ContractScope& scope = *problem.scope;
-  if (!takes_long_tiles(*problem.contract) || scope.dims.at("value_dim") > kWidest ||
+  if (!takes_long_tiles(*problem.contract) || scope.dims.at("value_dim") > kWidestInParts ||
       scope.dims.at("q_len") <= kFewQueryRows) {
     return {};
   }

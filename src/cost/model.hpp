@@ -89,6 +89,10 @@ Problem make_problem(const contract::TemplateContract& contract,
 // So many rows of queries to a head, or fewer, have a kernel of their own, few_queries.jinja.
 inline constexpr std::int64_t kFewQueryRows = 16;
 
+// Wider values than these are not worked on in parts: that is no faster, and kernels have no code
+// for it.
+inline constexpr std::int64_t kWidestInParts = 128;
+
 // Whether an attention template can work on long query tiles in parts, and which ones a setting of
 // it is to, out of these.
 bool takes_long_tiles(const contract::TemplateContract& contract);

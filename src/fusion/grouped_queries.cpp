@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cost/model.hpp"
 #include "expr/transform.hpp"
 #include "fusion/attention_rewriter.hpp"
 #include "graph/op_info.hpp"
@@ -38,7 +39,6 @@ double seen_keys(const Operator& op, const mask::Extent& extent, MaskArraysByMas
 Grouping grouping(const graph::Ir& ir, const Operator& op, MaskArraysByMask& masks) {
   constexpr std::int64_t kFewestKeys = 16384;
   constexpr double kFewestBytes = 64 << 20;
-  constexpr std::int64_t kWidest = 128;  // of rows that are worked on in parts
   if (!is_plain(op)) {
     return {};
   }
@@ -54,8 +54,8 @@ Grouping grouping(const graph::Ir& ir, const Operator& op, MaskArraysByMask& mas
     return {};
   }
   const std::int64_t key_heads = extent.batch * k[1].value();
-  const bool may_be_many = std::max(k[3].value(), v[3].value()) <= kWidest && size == 2 &&
-                           key_heads * extent.kv_len >= kFewestKeys;
+  const bool may_be_many = std::max(k[3].value(), v[3].value()) <= cost::kWidestInParts &&
+                           size == 2 && key_heads * extent.kv_len >= kFewestKeys;
   const double seen = may_be_many ? seen_keys(op, extent, masks) : 0;
   const double keys = static_cast<double>(key_heads) * seen;
   const double bytes = keys * static_cast<double>((k[3].value() + v[3].value()) * size);
