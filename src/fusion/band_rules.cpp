@@ -18,6 +18,11 @@ bool has_wide_heads(const Use& use) {
   return std::max(use.dim("head_dim"), use.dim("value_dim")) > mask::kTile;
 }
 
+// Larger tiles would be half empty.
+bool has_one_tile(const Use& use) {
+  return use.dim("q_len") <= mask::kTile;
+}
+
 // Whether rows of keys and values are so many dimensions, times a whole number. TMA takes as
 // long for parts of a line of 64 as for all of it, and longer where they are no multiple of 16.
 bool has_rows_of(const Use& use, std::int64_t dims) {
@@ -89,7 +94,7 @@ KernelConfig large_band_setting(bool is_wide) {
 
 // Of tiles with as many keys each, `per_sm` of them for each SM.
 std::optional<KernelConfig> few_even_tiles_config(std::int64_t keys, double per_sm, bool is_wide,
-                                                  bool has_one_tile) {
+                                                  bool is_one_tile) {
   if (per_sm <= 1) {
     return is_wide || keys > 512 ? lone_band_setting(is_wide) : shared_band_setting(is_wide);
   }
@@ -97,8 +102,8 @@ std::optional<KernelConfig> few_even_tiles_config(std::int64_t keys, double per_
     return keys <= (is_wide ? 1024 : 8192) ? std::optional(shared_band_setting(is_wide))
                                            : std::nullopt;
   }
-  const bool is_large = is_wide && !has_one_tile;  // else half of it would be empty
-  return keys > (is_wide && has_one_tile ? 512 : 1024)
+  const bool is_large = is_wide && !is_one_tile;
+  return keys > (is_wide && is_one_tile ? 512 : 1024)
              ? std::nullopt
              : std::optional(is_large ? large_band_setting(is_wide) : overlapped_band_setting());
 }
@@ -150,10 +155,13 @@ std::optional<KernelConfig> few_tiles_config(const Use& use, bool is_wide, doubl
       (use.dim("q_len") <= cost::kFewQueryRows && keys > kMostOfFewQueries)) {
     return std::nullopt;
   }
-  return has_even_rows(use, per_row)
-             ? few_even_tiles_config(keys, per_sm, is_wide, use.dim("q_len") <= mask::kTile)
-             : few_uneven_tiles_config(keys, per_sm, is_wide,
-                                       use.scope.mask_band_first <= 1 - use.dim("q_len"));
+  std::optional<KernelConfig> config =
+      has_even_rows(use, per_row)
+          ? few_even_tiles_config(keys, per_sm, is_wide, has_one_tile(use))
+          : few_uneven_tiles_config(keys, per_sm, is_wide,
+                                    use.scope.mask_band_first <= 1 - use.dim("q_len"));
+  const bool has_slow_rows = !is_wide && !has_rows_of(use, 16) && !has_one_tile(use);
+  return config && has_slow_rows && per_sm > 2 ? large_band_setting(is_wide) : config;
 }
 
 // Of the kernel that walks along short windows, by times on an H200; nothing where there are too
@@ -238,7 +246,7 @@ std::optional<KernelConfig> wide_tiles_config(const Use& use, double per_row) {
   constexpr std::int64_t kFewKeys = 1024;
   const std::int64_t keys = use.dim("kv_len");
   const bool is_short = keys <= kFewKeys;
-  if (use.dim("q_len") <= mask::kTile) {  // tiles of 128 would be half empty
+  if (has_one_tile(use)) {
     return is_short && per_row < kLongRow ? std::optional(band_setting(64, 64, 64, 2, 2))
                                           : std::nullopt;
   }
@@ -260,10 +268,9 @@ std::optional<KernelConfig> narrow_tiles_config(const Use& use, double per_row) 
   constexpr double kLongEvenRow = 48;
   const std::int64_t sm_count = use.scope.device.at("device.sm_count");
   const double per_sm = tiles_per_sm(use);
-  const bool has_one_tile = use.dim("q_len") <= mask::kTile;
   const bool is_open = has_open_side(use, use.scope.mask_band_first, use.scope.mask_band_end);
   const bool is_even = has_even_rows(use, per_row);
-  if (!has_one_tile && !has_rows_of(use, is_even ? 64 : 16)) {
+  if (!has_one_tile(use) && !has_rows_of(use, is_even ? 64 : 16)) {
     return large_band_setting(false);
   }
   if (!is_even && per_sm <= kFewTiles) {
@@ -279,7 +286,7 @@ std::optional<KernelConfig> narrow_tiles_config(const Use& use, double per_row) 
                ? std::nullopt
                : std::optional(band_setting(64, 128, 128, 2, 3));
   }
-  if (has_one_tile || (is_even && is_open && per_row < kLongEvenRow)) {
+  if (has_one_tile(use) || (is_even && is_open && per_row < kLongEvenRow)) {
     return std::nullopt;
   }
   return is_even || per_row >= kLongUnevenRow ? band_setting(128, 128, 128, 2, 2)
@@ -302,9 +309,7 @@ std::optional<KernelConfig> band_tiles_config(const Use& use, const AttentionMas
     return band_setting(64, tile_k, tile_k, 1, is_wide ? 2 : tile_k > 128 ? 3 : 4);
   }
   if (per_sm < 3) {
-    std::optional<KernelConfig> config = few_tiles_config(use, is_wide, per_row);
-    const bool is_slow = !is_wide && !has_rows_of(use, 16) && use.dim("q_len") > mask::kTile;
-    return config && is_slow && per_sm > 2 ? large_band_setting(is_wide) : config;
+    return few_tiles_config(use, is_wide, per_row);
   }
   if (per_row > kVeryLongRow) {
     return std::nullopt;

@@ -125,9 +125,10 @@ class Loader {
 
   void load_operator(const Place& place) {
     place.allow({"op", "inputs", "outputs", "attributes", "captures", "segment"});
-    const std::optional<OpKind> kind = op_kind_from_name(place.field("op").string());
+    const Place name = place.field("op");
+    const std::optional<OpKind> kind = op_kind_from_name(name.string());
     if (!kind) {
-      place.field("op").expected(an_operator(place.field("op").string()));
+      name.expected(an_operator(name.string()));
     }
     Operator op{.kind = *kind};
     const Place inputs = place.field("inputs");

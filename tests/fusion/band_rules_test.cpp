@@ -15,22 +15,21 @@ using namespace stof::testing;
 
 namespace {
 
-// In which a band goes through its tiles.
-std::int64_t order_of_band(const Mask& mask, std::int64_t batch, std::int64_t heads,
-                           std::int64_t length) {
-  const fusion::Option option =
-      lowered_by(attention(mask, batch, heads, length)).options.at(0).at(0);
-  CHECK(option.kernel == "attention_band_sm90");
-  return option.config.at("order");
-}
-
 // How the band kernel works on a mask.
-kernel::KernelConfig config_of(const char* mask, std::int64_t heads, std::int64_t length,
-                               std::int64_t head_dim) {
-  const Graph graph = attention(mask, heads, length, head_dim);
+kernel::KernelConfig config_of(const Graph& graph) {
   const fusion::Option option = lowered_by(graph).options.at(0).at(0);
   CHECK(option.kernel == "attention_band_sm90");
   return option.config;
+}
+kernel::KernelConfig config_of(const char* mask, std::int64_t heads, std::int64_t length,
+                               std::int64_t head_dim) {
+  return config_of(attention(mask, heads, length, head_dim));
+}
+
+// In which a band goes through its tiles.
+std::int64_t order_of_band(const Mask& mask, std::int64_t batch, std::int64_t heads,
+                           std::int64_t length) {
+  return config_of(attention(mask, batch, heads, length)).at("order");
 }
 
 // Why the band kernel refuses to have all keys of 128 queries at once, in steps of so many; empty
