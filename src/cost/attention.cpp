@@ -415,6 +415,8 @@ Prediction few_queries_attention(const Sm& sm, const Problem& problem, const Ker
   constexpr double kPiecesPerTile = 4;
   const double width = head_width(problem);
   const std::int64_t parts = config.at("parts");
+  const bool is_cluster = config.at("cluster") > 1;
+  const double more_rows = static_cast<double>(config.at("rows")) / 16 - 1;
   const std::int64_t warps = parts * config.at("warps");
   const std::int64_t longest = work.tiles->groups.empty() ? 0 : work.tiles->groups.front().entries;
   const double pieces = kPiecesPerTile * static_cast<double>(longest);
@@ -426,16 +428,22 @@ Prediction few_queries_attention(const Sm& sm, const Problem& problem, const Ker
   const double of_block = pieces / static_cast<double>(parts);
   const double piece_bytes = kKeys / kPiecesPerTile * 2 * kKeys * width * element_bytes(problem);
   const double of_warp = std::ceil(pieces / static_cast<double>(warps));
+  const double piece = width + c.least_width;
   Prediction time;
   time.start_us = c.start_us;
-  if (parts > 1) {  // nothing hides what comes last
-    time.start_us += sm.us(c.exchange_ns + static_cast<double>(parts) * c.part_ns);
+  if (is_cluster) {  // nothing hides what comes last
+    time.start_us += sm.us(c.cluster_ns * (1 + more_rows * c.rows_cluster));
+  } else if (parts > 1) {
+    time.start_us += sm.us((c.exchange_ns + static_cast<double>(parts) * c.part_ns) *
+                           (1 + more_rows * c.rows_exchange));
   }
-  time.dram_us = sm.us(c.dram_wait_ns) +
-                 sm.dram_us(problem.work.bytes, c.dram_share + c.dram_width_share * width);
-  time.core_us = sm.us(queue * of_block * c.piece_ns * width);
+  time.dram_us =
+      sm.us(c.dram_wait_ns + (rounds - 1) * c.round_ns) +
+      sm.dram_us(problem.work.bytes, c.dram_share) * (is_cluster ? 1 + c.cluster_dram : 1);
+  time.core_us = sm.us(queue * of_block * c.piece_ns * piece * (1 + more_rows * c.rows_piece));
   time.l2_us = sm.l2_us(queue * of_block * piece_bytes, c.l2_share);
-  time.wait_us = sm.us(rounds * (c.block_ns + of_warp * c.piece_wait_ns * width));
+  time.wait_us = sm.us(rounds * (c.block_ns + of_warp * c.piece_wait_ns * piece *
+                                                  (1 + more_rows * c.rows_piece_wait)));
   return time;
 }
 
@@ -509,13 +517,19 @@ const std::map<std::string, std::vector<KernelConfig>, std::less<>>& settings_by
   const auto staged = [](std::int64_t warps, std::int64_t stage_keys, std::int64_t stages) {
     return KernelConfig{{"warps", warps}, {"stage_keys", stage_keys}, {"stages", stages}};
   };
-  const auto few = [](std::int64_t warps, std::int64_t parts) {
-    return KernelConfig{{"warps", warps}, {"parts", parts}};
+  const auto few = [](std::int64_t warps, std::int64_t parts, std::int64_t cluster,
+                      std::int64_t q_rows) {
+    return KernelConfig{{"warps", warps}, {"parts", parts}, {"cluster", cluster}, {"rows", q_rows}};
   };
   static const std::map<std::string, std::vector<KernelConfig>, std::less<>> settings = {
       {kFewQueries,
-       {few(8, 4), few(8, 1), few(8, 2), few(8, 8), few(8, 16), few(8, 32), few(4, 1), few(4, 8),
-        few(4, 16), few(4, 32)}},
+       {few(8, 4, 1, 16), few(8, 1, 1, 16),  few(8, 2, 1, 16),  few(8, 2, 2, 16),  few(8, 4, 4, 16),
+        few(8, 8, 1, 16), few(8, 8, 8, 16),  few(8, 16, 1, 16), few(8, 32, 1, 16), few(4, 1, 1, 16),
+        few(4, 2, 1, 16), few(4, 2, 2, 16),  few(4, 4, 1, 16),  few(4, 4, 4, 16),  few(4, 8, 1, 16),
+        few(4, 8, 8, 16), few(4, 16, 1, 16), few(4, 32, 1, 16), few(4, 64, 1, 16), few(8, 1, 1, 32),
+        few(8, 2, 1, 32), few(8, 2, 2, 32),  few(8, 4, 1, 32),  few(8, 4, 4, 32),  few(8, 8, 1, 32),
+        few(8, 8, 8, 32), few(8, 16, 1, 32), few(4, 1, 1, 32),  few(4, 2, 1, 32),  few(4, 2, 2, 32),
+        few(4, 16, 1, 32)}},
       {kLists80,
        {tiles(64, 64, 1), tiles(64, 64, 2), tiles(64, 32, 4), tiles(128, 64, 1),
         tiles(128, 32, 1)}},

@@ -141,18 +141,30 @@ std::optional<KernelConfig> few_uneven_tiles_config(std::int64_t keys, double pe
   return config;
 }
 
+// Whether keys are so many that it is faster to share them out, 16 at a time, which
+// few_queries.jinja does. By times on an H100: of up to 16 queries 512 keys take 0.89 to 1.02 of
+// what they take here, 1024 0.73 to 1.01; of 17 to 32 queries 1024 keys take 0.74 to 0.92 where
+// blocks are few, and 1.14 where there is one for every second SM.
+bool has_few_queries(const Use& use, std::int64_t keys, double per_sm) {
+  constexpr std::int64_t kKeysOfOneTile = 256;
+  constexpr std::int64_t kKeysOfTwoTiles = 512;
+  if (use.dim("q_len") <= cost::kFewQueryRows) {
+    return keys > kKeysOfOneTile;
+  }
+  return use.dim("q_len") <= 2 * cost::kFewQueryRows && keys > kKeysOfTwoTiles && per_sm <= 0.25 &&
+         std::max(use.dim("head_dim"), use.dim("value_dim")) <= cost::kWidestInParts;
+}
+
 // Few query tiles do not hide each other's waits: more warps to a tile do, and products while
 // threads make probabilities. By times on an H200, where lists of tiles are up to 28 % slower; but
 // the SMs that long rows of fewer tiles leave over are of use to lists alone, for parts of rows,
 // and what many keys of a few queries wait for is memory.
 std::optional<KernelConfig> few_tiles_config(const Use& use, bool is_wide, double per_row) {
-  constexpr std::int64_t kMostOfFewQueries = 1024;  // keys
   const std::int64_t keys =
       std::min(use.dim("kv_len"), use.scope.mask_band_end - use.scope.mask_band_first);
   const double per_sm = tiles_per_sm(use);
   const double idle = 1 - 6.0 / 7 * per_sm;
-  if (idle * per_row > (is_wide ? 25 : 15) ||
-      (use.dim("q_len") <= cost::kFewQueryRows && keys > kMostOfFewQueries)) {
+  if (idle * per_row > (is_wide ? 25 : 15) || has_few_queries(use, keys, per_sm)) {
     return std::nullopt;
   }
   std::optional<KernelConfig> config =

@@ -11,6 +11,14 @@ __device__ __forceinline__ void cluster_barrier() {
                    : "memory");
 }
 
+// The same place in the shared memory of another CTA of the cluster.
+template <typename T>
+__device__ __forceinline__ T* place_in_cta(unsigned rank, T* place) {
+  T* theirs;
+  asm("mapa.u64 %0, %1, %2;" : "=l"(theirs) : "l"(place), "r"(rank));
+  return theirs;
+}
+
 // Four floats at the same place of the shared memory of another CTA of the cluster.
 __device__ __forceinline__ float4 load_from(unsigned rank, const float4* place) {
   float4 values;

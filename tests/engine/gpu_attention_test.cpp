@@ -494,6 +494,9 @@ TEST_CASE("small cases of kernels, in whose rings every lane says that a place i
   add("held_sm90", {"", causal(), f16, 8, 16, 16, 512, 512, 64, 64});
   add("few_keys", {"", causal(), f16, 1, 1, 1, 100, 100, 64, 64});
   add("few_queries", {"", Mask(), f16, 1, 4, 1, 4, 2000, 64, 64});
+  add("few_queries", {"", Mask(), f16, 1, 2, 2, 27, 900, 64, 64});
+  add("few_queries", {"", causal_bottom_right(), f16, 3, 2, 2, 1, 700, 256, 256});
+  cases.back().kv_lengths = {700, 0, 129};
   add("row_wise", {"", random_tokens(0.01, 5), f16, 1, 2, 2, 1024, 1024, 64, 64});
   CHECK(faults_of(cases, {folder.path()}) == "");
 }
@@ -850,6 +853,9 @@ TEST_CASE("few queries of heads that share a key head") {
             dtype);
         add("scattered", (key_position() * 37 + query_position() * 5) % 41 == 0, 4096, 80, dtype);
         add("none", query_position() == 0 && key_position() == 70, 300, 128, dtype);
+        add("wide", Mask(), 1001, 256, dtype);
+        add("wide", key_position() <= position, 700, 192, dtype);
+        add("narrow", Mask(), 1111, 40, dtype);
       }
     }
   }
@@ -864,7 +870,7 @@ TEST_CASE("few queries with numbers of keys, logarithms of sums and planes of ma
   std::vector<AttentionCase> cases;
   const Mask heads_differ =
       (key_position() + head_index() * 3) % 5 != 0 && key_position() < 900 - batch_index() * 200;
-  for (const std::int64_t q_len : {1, 5, 16}) {
+  for (const std::int64_t q_len : {1, 5, 16, 27}) {
     for (const std::int64_t batch : {1, 3}) {
       for (const bool has_lse : {false, true}) {
         const auto add = [&](const char* name, const Mask& mask, std::int64_t heads,

@@ -71,6 +71,27 @@ TEST_CASE("few queries go to the kernel for them, which shares the keys of a hea
   CHECK(choice(16, 32, 8, 4).kernel != "attention_band_sm90");     // which memory bounds
 }
 
+TEST_CASE("few queries go to that kernel whatever the width of a head, if keys are not few too") {
+  const auto kernel = [](std::int64_t batch, std::int64_t heads, std::int64_t q_len,
+                         std::int64_t kv_len, std::int64_t head_dim) {
+    Graph graph("few");
+    const auto input = [&](const char* name, std::int64_t length) {
+      return graph.input(name, {batch, heads, length, head_dim}, DType::Float16);
+    };
+    const auto q = input("q", q_len);
+    const auto k = input("k", kv_len);
+    const auto v = input("v", kv_len);
+    graph.output("y", graph.attention(q, k, v));
+    return lowered_by(graph).options.at(0).at(0).kernel;
+  };
+  CHECK(kernel(1, 8, 1, 512, 64) == "attention_few_queries");
+  CHECK(kernel(1, 8, 4, 1024, 128) == "attention_few_queries");
+  CHECK(kernel(1, 8, 1, 1024, 256) == "attention_few_queries");  // 20.5 us by lists, and 11.2
+  CHECK(kernel(1, 8, 1, 200, 64) == "attention_few_keys");
+  CHECK(kernel(1, 8, 32, 1024, 128) == "attention_few_queries");  // 13.1 us by band, and 12
+  CHECK(kernel(8, 8, 32, 512, 128) == "attention_band_sm90");     // 12.3 us, and 15.7
+}
+
 TEST_CASE("lists have as many blocks an SM, and as large tiles, as were the fastest on an H200") {
   const auto config = [](const char* mask, std::int64_t heads, std::int64_t length,
                          std::int64_t head_dim) {
