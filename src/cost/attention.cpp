@@ -415,7 +415,8 @@ Prediction few_queries_attention(const Sm& sm, const Problem& problem, const Ker
   constexpr double kPiecesPerTile = 4;
   const double width = head_width(problem);
   const std::int64_t parts = config.at("parts");
-  const bool is_cluster = config.at("cluster") > 1;
+  const std::int64_t cluster = config.at("cluster");
+  const std::int64_t left = parts / cluster;  // sums that meet in memory
   const double more_rows = static_cast<double>(config.at("rows")) / 16 - 1;
   const std::int64_t warps = parts * config.at("warps");
   const std::int64_t longest = work.tiles->groups.empty() ? 0 : work.tiles->groups.front().entries;
@@ -430,20 +431,28 @@ Prediction few_queries_attention(const Sm& sm, const Problem& problem, const Ker
   const double of_warp = std::ceil(pieces / static_cast<double>(warps));
   const double piece = width + c.least_width;
   Prediction time;
-  time.start_us = c.start_us;
-  if (is_cluster) {  // nothing hides what comes last
-    time.start_us += sm.us(c.cluster_ns * (1 + more_rows * c.rows_cluster));
-  } else if (parts > 1) {
-    time.start_us += sm.us((c.exchange_ns + static_cast<double>(parts) * c.part_ns) *
-                           (1 + more_rows * c.rows_exchange));
+  // Nothing hides what comes last: four sums to a thread at a time.
+  const std::int64_t sums = problem.scope->dims.at("q_len") *
+                            mask::ceil_div(problem.scope->dims.at("value_dim"), 64) * 16;
+  const auto sum_rounds = static_cast<double>(mask::ceil_div(sums, 32 * config.at("warps")));
+  time.start_us = c.start_us + sm.us(sum_rounds * c.sums_ns);
+  if (cluster > 1) {
+    time.start_us += sm.us(c.cluster_ns);
   }
-  time.dram_us =
-      sm.us(c.dram_wait_ns + (rounds - 1) * c.round_ns) +
-      sm.dram_us(problem.work.bytes, c.dram_share) * (is_cluster ? 1 + c.cluster_dram : 1);
+  if (left > 1) {
+    time.start_us +=
+        sm.us(c.exchange_ns + static_cast<double>(left) * c.exchange_part_ns +
+              sum_rounds * static_cast<double>(mask::ceil_div(left, 16)) * c.exchange_sums_ns);
+  }
+  const double idle =
+      std::max(0.0, 1 - static_cast<double>(blocks) / static_cast<double>(sm.device.sm_count));
+  time.dram_us = sm.us(c.dram_wait_ns + (rounds - 1) * c.round_ns) +
+                 sm.dram_us(problem.work.bytes, c.dram_share) * (1 + idle * c.idle_share);
   time.core_us = sm.us(queue * of_block * c.piece_ns * piece * (1 + more_rows * c.rows_piece));
   time.l2_us = sm.l2_us(queue * of_block * piece_bytes, c.l2_share);
-  time.wait_us = sm.us(rounds * (c.block_ns + of_warp * c.piece_wait_ns * piece *
-                                                  (1 + more_rows * c.rows_piece_wait)));
+  time.wait_us = sm.us(rounds * of_warp *
+                       std::max(c.least_piece_wait_ns,
+                                c.piece_wait_ns * piece * (1 + more_rows * c.rows_piece_wait)));
   return time;
 }
 
@@ -522,14 +531,15 @@ const std::map<std::string, std::vector<KernelConfig>, std::less<>>& settings_by
     return KernelConfig{{"warps", warps}, {"parts", parts}, {"cluster", cluster}, {"rows", q_rows}};
   };
   static const std::map<std::string, std::vector<KernelConfig>, std::less<>> settings = {
-      {kFewQueries,
-       {few(8, 4, 1, 16), few(8, 1, 1, 16),  few(8, 2, 1, 16),  few(8, 2, 2, 16),  few(8, 4, 4, 16),
-        few(8, 8, 1, 16), few(8, 8, 8, 16),  few(8, 16, 1, 16), few(8, 32, 1, 16), few(4, 1, 1, 16),
-        few(4, 2, 1, 16), few(4, 2, 2, 16),  few(4, 4, 1, 16),  few(4, 4, 4, 16),  few(4, 8, 1, 16),
-        few(4, 8, 8, 16), few(4, 16, 1, 16), few(4, 32, 1, 16), few(4, 64, 1, 16), few(8, 1, 1, 32),
-        few(8, 2, 1, 32), few(8, 2, 2, 32),  few(8, 4, 1, 32),  few(8, 4, 4, 32),  few(8, 8, 1, 32),
-        few(8, 8, 8, 32), few(8, 16, 1, 32), few(4, 1, 1, 32),  few(4, 2, 1, 32),  few(4, 2, 2, 32),
-        few(4, 16, 1, 32)}},
+      {kFewQueries, {few(8, 4, 1, 16),  few(8, 1, 1, 16),  few(8, 2, 1, 16),  few(8, 2, 2, 16),
+                     few(8, 4, 4, 16),  few(8, 8, 1, 16),  few(8, 8, 8, 16),  few(8, 16, 1, 16),
+                     few(8, 32, 1, 16), few(8, 32, 8, 16), few(4, 1, 1, 16),  few(4, 2, 1, 16),
+                     few(4, 2, 2, 16),  few(4, 4, 1, 16),  few(4, 4, 4, 16),  few(4, 8, 1, 16),
+                     few(4, 8, 8, 16),  few(4, 16, 1, 16), few(4, 32, 1, 16), few(4, 32, 8, 16),
+                     few(4, 64, 1, 16), few(4, 64, 8, 16), few(8, 1, 1, 32),  few(8, 2, 1, 32),
+                     few(8, 2, 2, 32),  few(8, 4, 1, 32),  few(8, 4, 4, 32),  few(8, 8, 1, 32),
+                     few(8, 8, 8, 32),  few(8, 16, 1, 32), few(4, 1, 1, 32),  few(4, 2, 1, 32),
+                     few(4, 2, 2, 32),  few(4, 16, 1, 32)}},
       {kLists80,
        {tiles(64, 64, 1), tiles(64, 64, 2), tiles(64, 32, 4), tiles(128, 64, 1),
         tiles(128, 32, 1)}},

@@ -153,26 +153,27 @@ struct StagedAttention {
   double octet_width_wait_ns = 90.6;
 };
 
-// attention_few_queries. Widths are those of a head in units of 64 dimensions, blocks of rows 16
-// queries. Fitted to 590 times of 90 shapes, with 32 to 256 dimensions, on an H100.
+// attention_few_queries. Widths are those of a head in units of 64 dimensions, rounds of sums those
+// of which each thread has one. Fitted to 896 times of 106 shapes, with 32 to 256 dimensions, on an
+// H100.
 struct FewQueriesAttention {
-  double start_us = 1.6;
-  double dram_share = 0.928;   // of dram_gbps
-  double dram_wait_ns = 790;   // until the first of it is there
-  double round_ns = 2700;      // one more round of blocks, which begins with nothing under way
-  double cluster_dram = 0.11;  // what blocks of clusters take longer, which leave SMs idle
+  double start_us = 1.48;
+  double dram_share = 0.934;   // of dram_gbps
+  double idle_share = 0.17;    // what it takes longer, for the share of SMs that have no block
+  double dram_wait_ns = 507;   // until the first of it is there
+  double round_ns = 2830;      // one more round of blocks, which begins with nothing under way
   double l2_share = 1.2;       // of l2_gbps
-  double least_width = 0.24;   // what a piece takes besides its width
-  double piece_ns = 38.7;      // 16 keys, for their width
-  double rows_piece = 0.6;     // that share more for another block of rows
-  double piece_wait_ns = 297;  // the same, seen from the warp that waits for them
-  double rows_piece_wait = 1.03;
-  double block_ns = 230;      // start and end of a block
-  double exchange_ns = 1660;  // the blocks of a head put their sums together in memory
-  double part_ns = 55;        // one more of them
-  double rows_exchange = 1.9;
-  double cluster_ns = 1560;  // and in shared memory of a cluster
-  double rows_cluster = 0.85;
+  double least_width = 0.32;   // what a piece takes besides its width
+  double piece_ns = 18.6;      // 16 keys, for their width
+  double rows_piece = 2.3;     // that share more for another 16 rows
+  double piece_wait_ns = 247;  // the same, seen from the warp that waits for them
+  double rows_piece_wait = 0.18;
+  double least_piece_wait_ns = 570;  // half of the way from memory: two are under way
+  double sums_ns = 423;              // a round of sums of its warps
+  double cluster_ns = 1490;          // a cluster puts its sums together
+  double exchange_ns = 1190;         // and several do in memory
+  double exchange_sums_ns = 516;     // a round of sums of 16 of them
+  double exchange_part_ns = 40;      // one more of them
 };
 
 // attention_few_keys. Piece by 12 shapes of 1 to 3 blocks an SM with 64 to 256 keys, start by those

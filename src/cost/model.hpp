@@ -86,8 +86,8 @@ Problem make_problem(const contract::TemplateContract& contract,
                      const contract::ContractScope& scope, const Epilogue& epilogue,
                      double tensor_bytes);
 
-// Of so many rows of queries to a head, or fewer, no kernel shares the keys out but few_queries.jinja,
-// whose blocks of rows they are.
+// Of so many rows of queries to a head, or fewer, no kernel shares the keys out but
+// few_queries.jinja, whose blocks of rows they are.
 inline constexpr std::int64_t kFewQueryRows = 16;
 
 // Wider values than these are not worked on in parts: that is no faster, and kernels have no code
