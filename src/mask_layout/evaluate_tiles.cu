@@ -247,7 +247,7 @@ __global__ void __launch_bounds__(kMostThreads)
 }
 
 // Of tiles that see what is drawn: a warp has neighbours, whose rows draw with the same numbers.
-__global__ void __launch_bounds__(kDrawThreads)
+__global__ void __launch_bounds__(kDrawThreads, 10)  // 2 % faster than with nine at once, or twelve
     draw(const __grid_constant__ MaskView mask, Grid grid, Target target) {
   extern __shared__ std::int64_t slot_memory[];
   __shared__ ProgramStore store;
