@@ -30,6 +30,10 @@ causal:4:16:2048:96 sliding:4:16:2048:96 longformer:4:16:2048:96 causal:4:8:2048
 causal:1:32:4096:128:kv4 window:1:32:4096:128:kv4 longformer:1:32:4096:128:kv4
 full:16:32:4096:128:kv4:q1 full:1:32:4096:128:kv4:q1 full:1:32:4096:128:kv8:q1 full:16:32:4096:128:kv4:q16
 causal:1:32:4096:128:kv8:q256 causal:1:32:16384:128:kv8:q128 full:1:8:16384:128:q64
+full:1:32:1024:128:kv8:q1 full:64:32:1024:128:kv8:q1 full:1:32:4096:128:kv4:q4 full:16:16:2048:64:q1 full:2:8:16384:64:q1
+full:32:16:2048:64:q1 full:4:8:4096:256:q1 full:32:12:2048:96:q1
+causal:32:16:256:128 causal:4:16:1024:128 full:16:32:128:128 full:8:12:512:64
+sliding:4:16:2048:128 longformer:4:16:2048:128 bigbird:4:16:2048:128 doc_causal:2:16:4096:128 dilated:2:16:1024:64
 """.split()
 
 FUSION_SIZES = {
