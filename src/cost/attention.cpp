@@ -444,10 +444,12 @@ Prediction few_queries_attention(const Sm& sm, const Problem& problem, const Ker
         sm.us(c.exchange_ns + static_cast<double>(left) * c.exchange_part_ns +
               sum_rounds * static_cast<double>(mask::ceil_div(left, 16)) * c.exchange_sums_ns);
   }
-  const double idle =
-      std::max(0.0, 1 - static_cast<double>(blocks) / static_cast<double>(sm.device.sm_count));
+  const mask::MaskFeatures& features = *work.features;  // keys that no query sees are not read
+  const double seen =
+      static_cast<double>(features.active_tiles()) / static_cast<double>(features.tiles);
+  const double idle = 1 - static_cast<double>(blocks) / (queue * sm.count);
   time.dram_us = sm.us(c.dram_wait_ns + (rounds - 1) * c.round_ns) +
-                 sm.dram_us(problem.work.bytes, c.dram_share) * (1 + idle * c.idle_share);
+                 sm.dram_us(problem.work.bytes * seen, c.dram_share) * (1 + idle * c.idle_share);
   time.core_us = sm.us(queue * of_block * c.piece_ns * piece * (1 + more_rows * c.rows_piece));
   time.l2_us = sm.l2_us(queue * of_block * piece_bytes, c.l2_share);
   time.wait_us = sm.us(rounds * of_warp *
@@ -538,8 +540,8 @@ const std::map<std::string, std::vector<KernelConfig>, std::less<>>& settings_by
                      few(4, 8, 8, 16),  few(4, 16, 1, 16), few(4, 32, 1, 16), few(4, 32, 8, 16),
                      few(4, 64, 1, 16), few(4, 64, 8, 16), few(8, 1, 1, 32),  few(8, 2, 1, 32),
                      few(8, 2, 2, 32),  few(8, 4, 1, 32),  few(8, 4, 4, 32),  few(8, 8, 1, 32),
-                     few(8, 8, 8, 32),  few(8, 16, 1, 32), few(4, 1, 1, 32),  few(4, 2, 1, 32),
-                     few(4, 2, 2, 32),  few(4, 16, 1, 32)}},
+                     few(8, 8, 8, 32),  few(8, 16, 1, 32), few(4, 1, 1, 32),  few(4, 4, 1, 32),
+                     few(4, 8, 1, 32),  few(4, 2, 1, 32),  few(4, 2, 2, 32),  few(4, 16, 1, 32)}},
       {kLists80,
        {tiles(64, 64, 1), tiles(64, 64, 2), tiles(64, 32, 4), tiles(128, 64, 1),
         tiles(128, 32, 1)}},
@@ -583,13 +585,13 @@ LongTiles long_tiles(const Problem& problem, const KernelConfig& config, const T
 
 Prediction predict_attention(const Sm& sm, const Problem& problem, const KernelConfig& config,
                              const AttentionWork& work) {
-  if (problem.contract->name == kFewQueries) {
-    return few_queries_attention(sm, problem, config, work);
-  }
   const auto has = [&](std::initializer_list<const char*> parameters) {  // not one of a user's
     return std::all_of(parameters.begin(), parameters.end(),
                        [&](const char* name) { return config.contains(name); });
   };
+  if (problem.contract->name == kFewQueries && has({"parts", "cluster", "warps", "rows"})) {
+    return few_queries_attention(sm, problem, config, work);
+  }
   if (problem.contract->name == kFewKeys && has({"pieces", "warps"})) {
     return few_keys_attention(sm, problem, config);
   }

@@ -158,8 +158,8 @@ struct StagedAttention {
 // H100.
 struct FewQueriesAttention {
   double start_us = 1.48;
-  double dram_share = 0.934;   // of dram_gbps
-  double idle_share = 0.17;    // what it takes longer, for the share of SMs that have no block
+  double dram_share = 0.939;   // of dram_gbps
+  double idle_share = 0.19;    // what it takes longer, for the share of SMs with a block less
   double dram_wait_ns = 507;   // until the first of it is there
   double round_ns = 2830;      // one more round of blocks, which begins with nothing under way
   double l2_share = 1.2;       // of l2_gbps

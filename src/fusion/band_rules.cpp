@@ -142,16 +142,20 @@ std::optional<KernelConfig> few_uneven_tiles_config(std::int64_t keys, double pe
 }
 
 // Whether keys are so many that it is faster to share them out, 16 at a time, which
-// few_queries.jinja does. By times on an H100: of up to 16 queries 512 keys take 0.89 to 1.02 of
-// what they take here, 1024 0.73 to 1.01; of 17 to 32 queries 1024 keys take 0.74 to 0.92 where
-// blocks are few, and 1.14 where there is one for every second SM.
+// few_queries.jinja does. By times on an H100: where blocks are few, 512 keys of up to 16 queries
+// take 0.89 to 1.02 of what they take here, 1024 0.73 to 0.95; of 17 to 32 queries 1024 keys take
+// 0.74 to 0.92, and 1.14 where there is a block for every second SM. Windows, which were not timed,
+// go there if they are long.
 bool has_few_queries(const Use& use, std::int64_t keys, double per_sm) {
+  constexpr std::int64_t kLongWindow = 1024;
   constexpr std::int64_t kKeysOfOneTile = 256;
   constexpr std::int64_t kKeysOfTwoTiles = 512;
   if (use.dim("q_len") <= cost::kFewQueryRows) {
-    return keys > kKeysOfOneTile;
+    return keys > kLongWindow ||
+           (keys == use.dim("kv_len") && keys > kKeysOfOneTile && per_sm <= 0.75);
   }
-  return use.dim("q_len") <= 2 * cost::kFewQueryRows && keys > kKeysOfTwoTiles && per_sm <= 0.25 &&
+  return use.dim("q_len") <= 2 * cost::kFewQueryRows && keys == use.dim("kv_len") &&
+         keys > kKeysOfTwoTiles && per_sm <= 0.25 &&
          std::max(use.dim("head_dim"), use.dim("value_dim")) <= cost::kWidestInParts;
 }
 

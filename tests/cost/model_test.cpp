@@ -399,6 +399,16 @@ TEST_CASE("attention: few queries read DRAM as fast as it is, but not at once") 
   CHECK(predict(1, 1, 64, 64).dram_us > 0.3);
 }
 
+TEST_CASE("attention: few queries do not read what they do not see") {
+  const auto dram_us = [](const Mask& mask) {
+    return attention("attention_few_queries", mask, 65536, few_queries(8),
+                     AttentionSize{.heads = 8, .head_dim = 128, .q_len = 1})
+        .dram_us;
+  };
+  const Mask last = key_position() >= key_length() - 4096;
+  CHECK(dram_us(last) == doctest::Approx(dram_us(Mask()) / 16).epsilon(0.2));
+}
+
 TEST_CASE("attention: memory is no faster than it is") {
   for (const auto& one : cost::Coefficients().tiled_attention) {
     INFO(one.first);

@@ -859,6 +859,14 @@ TEST_CASE("few queries of heads that share a key head") {
       }
     }
   }
+  // So many parts that some meet in clusters, and those in memory.
+  for (const std::int64_t head_dim : {64, 128, 256}) {
+    for (const std::int64_t q_len : {1, 16}) {
+      cases.push_back({"parts", Mask(), DType::Float16, 1, 1, 1, q_len, 8191, head_dim, head_dim});
+      cases.push_back({"parts", Mask(), DType::BFloat16, 3, 1, 1, q_len, 5000, head_dim, head_dim});
+      cases.back().kv_lengths = {5000, 0, 4001};
+    }
+  }
   // So many keys that queries and outputs are copied.
   cases.push_back({"inside", causal_bottom_right(), DType::Float16, 4, 32, 8, 16, 4096, 128, 128});
   cases.back().has_heads_inside = true;

@@ -71,6 +71,20 @@ TEST_CASE("kernels of a user's may have parameters of their own") {
              (option.config.contains("my_boxes") || option.config.contains("my_keys"));
     }));
   }
+  Graph graph("few");
+  const auto input = [&](const char* name, std::int64_t length) {
+    return graph.input(name, {1, 8, length, 64}, DType::Float16);
+  };
+  const Tensor q = input("q", 1);
+  const Tensor k = input("k", 4096);
+  graph.output("y", graph.attention(q, k, input("v", 4096)));
+  const std::string queries = "attention/few_queries.jinja";
+  const auto of_few =
+      options_with(queries, queries,
+                   {{"param.cluster", "param.mine"}, {"\"cluster\": {", "\"mine\": {"}}, graph);
+  CHECK(std::ranges::any_of(of_few, [](const fusion::Option& option) {
+    return option.kernel == "attention_few_queries" && option.config.contains("mine");
+  }));
   // Without the setting that a long window would go to lists for, it stays with the kernel for
   // bands.
   const std::string lists = "attention/block_wise_sm90.jinja";

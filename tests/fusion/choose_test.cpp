@@ -90,6 +90,7 @@ TEST_CASE("few queries go to that kernel whatever the width of a head, if keys a
   CHECK(kernel(1, 8, 1, 200, 64) == "attention_few_keys");
   CHECK(kernel(1, 8, 32, 1024, 128) == "attention_few_queries");  // 13.1 us by band, and 12
   CHECK(kernel(8, 8, 32, 512, 128) == "attention_band_sm90");     // 12.3 us, and 15.7
+  CHECK(kernel(32, 8, 1, 512, 128) == "attention_band_sm90");
 }
 
 TEST_CASE("lists have as many blocks an SM, and as large tiles, as were the fastest on an H200") {
