@@ -452,9 +452,12 @@ Prediction few_queries_attention(const Sm& sm, const Problem& problem, const Ker
                  sm.dram_us(problem.work.bytes * seen, c.dram_share) * (1 + idle * c.idle_share);
   time.core_us = sm.us(queue * of_block * c.piece_ns * piece * (1 + more_rows * c.rows_piece));
   time.l2_us = sm.l2_us(queue * of_block * piece_bytes, c.l2_share);
-  time.wait_us = sm.us(rounds * of_warp *
-                       std::max(c.least_piece_wait_ns,
-                                c.piece_wait_ns * piece * (1 + more_rows * c.rows_piece_wait)));
+  const double masked = features.mask_class == mask::MaskClass::None ? 0 : c.masked_wait_ns;
+  const double piece_wait =
+      std::max(c.least_piece_wait_ns,
+               c.piece_wait_ns * piece * (1 + more_rows * c.rows_piece_wait)) +
+      masked;
+  time.wait_us = sm.us(rounds * of_warp * piece_wait);
   return time;
 }
 

@@ -169,6 +169,7 @@ struct FewQueriesAttention {
   double piece_wait_ns = 247;  // the same, seen from the warp that waits for them
   double rows_piece_wait = 0.18;
   double least_piece_wait_ns = 570;  // half of the way from memory: two are under way
+  double masked_wait_ns = 300;       // more, where a mask is looked at; of three causal shapes
   double sums_ns = 423;              // a round of sums of its warps
   double cluster_ns = 1490;          // a cluster puts its sums together
   double exchange_ns = 1190;         // and several do in memory
