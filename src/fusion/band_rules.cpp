@@ -150,13 +150,14 @@ bool has_few_queries(const Use& use, std::int64_t keys, double per_sm) {
   constexpr std::int64_t kLongWindow = 1024;
   constexpr std::int64_t kKeysOfOneTile = 256;
   constexpr std::int64_t kKeysOfTwoTiles = 512;
+  constexpr std::int64_t kWidestOfTwoTiles = 128;  // registers do not hold more sums
   if (use.dim("q_len") <= cost::kFewQueryRows) {
     return keys > kLongWindow ||
            (keys == use.dim("kv_len") && keys > kKeysOfOneTile && per_sm <= 0.75);
   }
   return use.dim("q_len") <= 2 * cost::kFewQueryRows && keys == use.dim("kv_len") &&
          keys > kKeysOfTwoTiles && per_sm <= 0.25 &&
-         std::max(use.dim("head_dim"), use.dim("value_dim")) <= cost::kWidestInParts;
+         std::max(use.dim("head_dim"), use.dim("value_dim")) <= kWidestOfTwoTiles;
 }
 
 // Few query tiles do not hide each other's waits: more warps to a tile do, and products while

@@ -177,7 +177,7 @@ struct RowParts {
   int head_pitch, part_quads, row_quads;
 
   // What another CTA of the cluster has at the same place of its shared memory.
-  __device__ __forceinline__ RowParts of_cta(unsigned rank) const {
+  __device__ __forceinline__ RowParts in_cta(unsigned rank) const {
     return {place_in_cta(rank, heads), place_in_cta(rank, quads), head_pitch, part_quads,
             row_quads};
   }
@@ -214,13 +214,14 @@ struct RowParts {
   }
 };
 
+// Where a part lies, and which one it is there.
 struct PartPlace {
   RowParts parts;
   int part;
 };
 
 // Four outputs over all parts, and the head of their row, in the order of the parts. `of(part)` is
-// where it lies, and which part it is there.
+// its place.
 template <int Parts, typename Of>
 __device__ __forceinline__ float4 sum_parts(const Of& of, RowHead& total, int row, int index) {
   constexpr int kAtOnce = Parts < 16 ? Parts : 16;  // asked for
