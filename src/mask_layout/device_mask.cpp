@@ -86,6 +86,10 @@ DeviceMask::DeviceMask(const Mask& mask, const mask::Extent& extent, const Captu
   if (grid_.tile_count() < kLeastDrawnTiles) {
     view_.drawn_part = -1;
   }
+  if (view_.drawn_part >= 0) {
+    view_.row_numbers = reinterpret_cast<std::int64_t*>(
+        uploader.allocate(sizeof(std::int64_t) * static_cast<std::size_t>(grid_.query_rows())));
+  }
   for (const MaskInput& input : inputs_) {
     Part& part = view_.inputs[view_.input_count];
     part = part_of(input, grid_);

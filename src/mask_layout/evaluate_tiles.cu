@@ -18,7 +18,8 @@ namespace {
 constexpr std::size_t kSharedBytes = 48 << 10;  // of slots, so that blocks share a multiprocessor
 constexpr int kMostThreads = 256;
 constexpr int kDrawThreads = 128;
-constexpr int kDrawTiles = 4;  // of a warp
+constexpr int kDrawBlocks = 10;  // of a multiprocessor, as fast as 12
+constexpr int kDrawTiles = 4;    // of a warp
 
 struct Target {
   std::int32_t* classes;
@@ -31,14 +32,21 @@ __device__ int lane() {
   return lane_of_thread();
 }
 
-// Of both words of every lane of a warp.
-__device__ std::uint64_t hash_of_warp(std::uint64_t low, std::uint64_t high) {
-  const std::uint64_t hash = expr::mix(expr::mix(static_cast<std::int64_t>(low) ^ lane()) ^
-                                       static_cast<std::int64_t>(high));
-  const std::uint32_t low_half = __reduce_xor_sync(kFullWarp, static_cast<std::uint32_t>(hash));
-  const std::uint32_t high_half =
-      __reduce_xor_sync(kFullWarp, static_cast<std::uint32_t>(hash >> 32));
-  return low_half | std::uint64_t{high_half} << 32;
+// Of both words of every lane of a warp: the upper halves of products by odd numbers, other ones in
+// each lane, in which the upper bits of a word are not the last ones alone.
+__device__ std::uint32_t hash_of_warp(std::uint64_t low, std::uint64_t high) {
+  const auto odd = 2 * static_cast<std::uint64_t>(lane());
+  const std::uint64_t hash = (low ^ low >> 32) * (expr::kMixFirstFactor + odd) +
+                             (high ^ high >> 32) * (expr::kMixSecondFactor + odd);
+  return __reduce_xor_sync(kFullWarp, static_cast<std::uint32_t>(hash >> 32));
+}
+
+// Who sees what a lane writes behind it sees what all lanes of the warp have written before, and
+// all lanes see what was written before what one has read.
+__device__ void fence_of_warp() {
+  __syncwarp();
+  asm volatile("fence.acq_rel.gpu;" ::: "memory");
+  __syncwarp();
 }
 
 // The table entry of the bitmap in the slot, by a warp.
@@ -55,7 +63,7 @@ __device__ std::int64_t entry_of(const BitmapPool& pool, std::int32_t slot, std:
     if (owner == -1) {
       return at;
     }
-    __threadfence();  // what the owner wrote before it came into the table
+    fence_of_warp();  // what the owner wrote before it came into the table
     const std::uint64_t* words = pool.words + std::int64_t{owner} * mask::kTileWords + lane();
     const bool is_equal = __ldcg(words) == low && __ldcg(words + kWarp) == high;
     if (__all_sync(kFullWarp, is_equal)) {
@@ -104,8 +112,7 @@ __device__ void keep_bitmap(const Target& target, const Grid& grid, const std::u
   std::uint64_t* words = pool.words + std::int64_t{slot} * mask::kTileWords + lane();
   __stcg(words, low);
   __stcg(words + kWarp, high);
-  __threadfence();
-  __syncwarp();
+  fence_of_warp();
   const std::int64_t entry = entry_of(pool, slot, low, high);
   const std::uint8_t strips = strips_of(grid, place, low, high);
   if (lane() == 0) {
@@ -246,48 +253,45 @@ __global__ void __launch_bounds__(kMostThreads)
   end_evaluation(mask);
 }
 
-// Of tiles that see what is drawn: a warp has neighbours, whose rows draw with the same numbers.
-__global__ void __launch_bounds__(kDrawThreads, 10)  // 2 % faster than with nine at once, or twelve
+// Of tiles that see what is drawn, a warp has neighbours. The units of logic are what bounds it:
+// what comes ahead of the draws of a tile, or behind, is in their way.
+__global__ void __launch_bounds__(kDrawThreads, kDrawBlocks)
     draw(const __grid_constant__ MaskView mask, Grid grid, Target target) {
-  extern __shared__ std::int64_t slot_memory[];
-  __shared__ ProgramStore store;
   __shared__ std::uint64_t bitmaps[kDrawThreads / kWarp][mask::kTileWords];
-  const Program program = stored(mask, store);
   await_previous_beside_next();
-  __syncthreads();
-  const auto warp = static_cast<int>(threadIdx.x) / kWarp;
   const auto cols = static_cast<std::int32_t>(grid.tile_cols);
   const std::int32_t stretches = (cols + kDrawTiles - 1) / kDrawTiles;
   const auto number = static_cast<std::int32_t>(first_warp());
   const std::int32_t tile_row = number / stretches;
   const std::int32_t col = number % stretches * kDrawTiles;
+  if (tile_row >= grid.row_count()) {
+    return;
+  }
   const std::int32_t first = tile_row * cols + col;
-  const bool exists = tile_row < grid.row_count() && lane() < std::min(int{kDrawTiles}, cols - col);
+  const bool exists = lane() < std::min(int{kDrawTiles}, cols - col);
   unsigned drawn = __ballot_sync(kFullWarp, exists && target.classes[first + lane()] == kDrawn);
   if (drawn == 0) {
     return;
   }
-  const Slots slots = {slot_memory + warp * slot_words(mask, kWarp), lane(), kWarp};
-  const Part& part = program.parts[mask.drawn_part];
   const TilePlace first_place(grid, tile_row, col);
-#pragma unroll 1
-  for (int row = lane(); row < kTile && part.first_step != part.first_key_step; row += kWarp) {
-    const Point point = point_of(first_place, row, 0);
-    Interpreter<1>(program, grid, point, slots).run(part.first_step, part.first_key_step);
-  }
-  const Step step = load_step(program.steps + part.first_key_step);
-  const int seed = step.operands[step.operands[0] == kKeyOperand ? 1 : 0];
+  const std::int64_t plane = first_place.batch * grid.mask_heads + first_place.head;
+  const std::int64_t* numbers = mask.row_numbers + plane * grid.q_len;
+  const auto number_of = [&](int row) {
+    return numbers[std::min(first_place.query + row, grid.q_len - 1)];
+  };
+  const Word low_number = number_of(lane());
+  const Word high_number = number_of(lane() + kWarp);
   for (; drawn != 0; drawn &= drawn - 1) {
     const int i = __ffs(static_cast<int>(drawn)) - 1;
     TilePlace place = first_place;
     place.key += i * kTile;
-    keep_rows(target, grid, first + i, place, bitmaps[warp], [&](const Point& point) {
-      const Word number_of_row = seed < kPrevious
-                                     ? *slots.of_row(mask, seed, point.query)
-                                     : scalar_at(static_cast<Scalar>(seed - kScalar), grid, point);
-      return first_bits(grid.kv_len - point.key) &
-             kept_keys({number_of_row, 0}, {point.key, 1}, static_cast<std::uint32_t>(step.word));
-    });
+    keep_rows(target, grid, first + i, place, bitmaps[threadIdx.x / kWarp],
+              [&](const Point& point) {
+                const bool is_low = point.query < place.query + kWarp;
+                return first_bits(grid.kv_len - point.key) &
+                       kept_keys({is_low ? low_number : high_number, 0}, {point.key, 1},
+                                 mask.drawn_limit);
+              });
   }
 }
 
@@ -357,14 +361,8 @@ void add_draws(const MaskView& mask, const Grid& grid, const Target& target,
   constexpr std::int64_t kWarps = kDrawThreads / kWarp;
   const std::int64_t stretches = (grid.tile_cols + kDrawTiles - 1) / kDrawTiles;
   const std::int64_t blocks = (grid.row_count() * stretches + kWarps - 1) / kWarps;
-  cuda::allow_all_shared_memory(reinterpret_cast<const void*>(draw));
-  launches.add(
-      draw,
-      behind({.grid = static_cast<unsigned>(blocks),
-              .block = kDrawThreads,
-              .dynamic_shared_bytes =
-                  sizeof(Word) * static_cast<std::size_t>(kWarps * slot_words(mask, kWarp))}),
-      mask, grid, target);
+  launches.add(draw, behind({.grid = static_cast<unsigned>(blocks), .block = kDrawThreads}), mask,
+               grid, target);
 }
 
 }  // namespace

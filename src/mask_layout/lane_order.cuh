@@ -28,14 +28,15 @@ __device__ inline std::uint32_t gathered_pairs(std::uint64_t word) {
   return static_cast<std::uint32_t>(word | word >> 16);
 }
 
-// As mask::lane_ordered_bitmap, from 64 rows, by a warp.
+// As mask::lane_ordered_bitmap, from 64 rows, by a warp. L2 lets go of the words first, which so
+// many others are read beside.
 __device__ inline void write_lane_order(const std::uint64_t* rows, std::uint32_t* words) {
   const int lane = lane_of_thread();
 #pragma unroll
   for (int warp = 0; warp < kLaneWords / kWarp; ++warp) {
     const std::uint64_t upper = rows[16 * warp + lane / 4] >> (lane % 4 * 2);
     const std::uint64_t lower = rows[16 * warp + lane / 4 + 8] >> (lane % 4 * 2);
-    words[warp * kWarp + lane] = gathered_pairs(upper) | gathered_pairs(lower) << 2;
+    __stcs(words + warp * kWarp + lane, gathered_pairs(upper) | gathered_pairs(lower) << 2);
   }
 }
 

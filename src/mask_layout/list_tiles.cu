@@ -13,12 +13,11 @@ namespace stof::mask_layout {
 
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kThreads = 64;  // few, so that rows of a small grid are on many multiprocessors
 constexpr int kClusterThreads = 512;
 constexpr unsigned kClusterBlocks = 8;  // the most that every GPU with clusters takes
 constexpr int kBitmapThreads = 128;
-constexpr std::int64_t kMaxBlocks = 528;  // four for each multiprocessor of the largest GPUs
-constexpr std::int64_t kMaxBitmapBlocks = 4 * kMaxBlocks;
+constexpr std::int64_t kMaxBlocks = 2112;  // sixteen for each multiprocessor of the largest GPUs
 constexpr std::int64_t kSmallGrid = std::int64_t{1} << 15;  // tiles, and rows of lists
 
 // All blocks have come here, and see what the others have written.
@@ -122,7 +121,8 @@ __global__ void __launch_bounds__(kThreads) fill_lists(const __grid_constant__ L
   fill(work);
 }
 
-// A warp writes a bitmap in both orders.
+// A warp writes a bitmap in both orders. What is written leaves the L2 first, for the words of the
+// pool are in it.
 __device__ void write_bitmaps(const ListWork& work) {
   __shared__ std::uint64_t words_of_warps[kBitmapThreads / kWarp][mask::kTileWords];
   std::uint64_t* words = words_of_warps[threadIdx.x / kWarp];
@@ -132,8 +132,8 @@ __device__ void write_bitmaps(const ListWork& work) {
     const std::int64_t slot = work.pool.leader[n];
     const auto* from =
         reinterpret_cast<const ulonglong2*>(work.pool.words + slot * mask::kTileWords);
-    const ulonglong2 own = from[lane];
-    reinterpret_cast<ulonglong2*>(work.bitmaps + n * mask::kTileWords)[lane] = own;
+    const ulonglong2 own = __ldcs(from + lane);
+    __stcs(reinterpret_cast<ulonglong2*>(work.bitmaps + n * mask::kTileWords) + lane, own);
     words[2 * lane] = own.x;
     words[2 * lane + 1] = own.y;
     __syncwarp();
@@ -183,8 +183,8 @@ void list_tiles(const Layout& layout, const TileClasses& classes, const BitmapPo
   } else {
     add_steps(work, rows, launches);
   }
-  const auto blocks = static_cast<unsigned>(
-      std::clamp<std::int64_t>(std::max(rows, pool.capacity), 1, kMaxBitmapBlocks));
+  const auto blocks =
+      static_cast<unsigned>(std::clamp<std::int64_t>(std::max(rows, pool.capacity), 1, kMaxBlocks));
   launches.add(write_numbers, behind({.grid = blocks, .block = kBitmapThreads}), work);
   for (int size = 0; size < work.tile_sizes; ++size) {
     const QueryTiles& tiles = work.query_tiles[size];

@@ -33,8 +33,9 @@ TileRows take_rows(Carver& carver, std::int64_t rows, std::int64_t entries) {
 BitmapPool take_pool(Carver& carver, const Grid& grid, std::int64_t capacity) {
   BitmapPool pool;
   pool.capacity = capacity;
+  // Filled to a quarter, a bitmap is seldom compared with another; to a half, with one in two.
   pool.table_size = static_cast<std::int64_t>(
-      std::bit_ceil(2 * static_cast<std::uint64_t>(std::max<std::int64_t>(capacity, 1))));
+      std::bit_ceil(4 * static_cast<std::uint64_t>(std::max<std::int64_t>(capacity, 1))));
   pool.words = carver.take<std::uint64_t>(capacity * mask::kTileWords);
   pool.table = carver.take<BitmapEntry>(pool.table_size);
   pool.number = carver.take<std::int32_t>(pool.table_size);

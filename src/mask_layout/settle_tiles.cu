@@ -1,4 +1,7 @@
+#include <algorithm>
+
 #include "mask/attention_tiles.hpp"
+#include "mask_layout/interpreter.cuh"
 #include "mask_layout/launch_order.cuh"
 #include "mask_layout/settle.cuh"
 #include "mask_layout/stages.hpp"
@@ -8,11 +11,50 @@ namespace stof::mask_layout {
 namespace {
 
 constexpr int kThreads = 128;
+constexpr int kTile = static_cast<int>(mask::kTile);
+constexpr int kNumberedTileRows = kThreads / kTile;  // of a block
 
-// The first kernel of a build: what others count in starts here.
+// What the rows of a block's tile rows draw with, a thread each.
+__device__ void number_rows(const Program& program, const Grid& grid, int block, Word* memory) {
+  const MaskView& mask = program.mask;
+  const int thread = static_cast<int>(threadIdx.x) % kTile;
+  const int group = static_cast<int>(threadIdx.x) / kTile;
+  const int tile_row = block * kNumberedTileRows + group;
+  if (tile_row >= grid.row_count()) {
+    return;
+  }
+  const TilePlace place(grid, tile_row, 0);
+  const Point point = {
+      .batch = place.batch, .head = place.head, .query = place.query + thread, .key = 0};
+  if (point.query >= grid.q_len) {
+    return;
+  }
+  const Slots slots = {memory + group * slot_words(mask, kTile), thread, kTile};
+  const Part& part = program.parts[mask.drawn_part];
+  if (part.first_step != part.first_key_step) {
+    Interpreter<1>(program, grid, point, slots).run(part.first_step, part.first_key_step);
+  }
+  const Step draw = load_step(program.steps + part.first_key_step);
+  const int seed = draw.operands[draw.operands[0] == kKeyOperand ? 1 : 0];
+  mask.row_numbers[(place.batch * grid.mask_heads + place.head) * grid.q_len + point.query] =
+      seed < kPrevious ? *slots.of_row(mask, seed, point.query)
+                       : scalar_at(static_cast<Scalar>(seed - kScalar), grid, point);
+}
+
+unsigned blocks_of(const Grid& grid) {
+  return static_cast<unsigned>((grid.tile_count() + kThreads - 1) / kThreads);
+}
+unsigned numbering_blocks(const MaskView& mask, const Grid& grid) {
+  return mask.drawn_part < 0 ? 0
+                             : static_cast<unsigned>((grid.row_count() + kNumberedTileRows - 1) /
+                                                     kNumberedTileRows);
+}
+
+// The first kernel of a build: what others count in starts here. Blocks have tiles, and those
+// behind them rows.
 __global__ void __launch_bounds__(kThreads)
     settle(const __grid_constant__ MaskView mask, Grid grid, std::int32_t* classes,
-           LayoutCounts* counts, BitmapPool pool) {
+           LayoutCounts* counts, BitmapPool pool, int tile_blocks) {
   extern __shared__ Range ranges[];
   __shared__ ProgramStore store;
   const Program program = stored(mask, store);
@@ -29,7 +71,10 @@ __global__ void __launch_bounds__(kThreads)
   if (blockIdx.x == 0) {
     check_inputs(mask, grid, &counts->status);
   }
-  if (first < grid.tile_count()) {
+  const int block = static_cast<int>(blockIdx.x);
+  if (block >= tile_blocks) {
+    number_rows(program, grid, block - tile_blocks, reinterpret_cast<Word*>(ranges));
+  } else if (first < grid.tile_count()) {
     const Region region = region_of(grid, TilePlace(grid, static_cast<std::int32_t>(first)));
     classes[first] = class_of(
         region_truth(program, grid, region, {ranges, static_cast<int>(threadIdx.x), kThreads}));
@@ -50,21 +95,21 @@ __global__ void __launch_bounds__(kThreads)
   atomicAdd(&counts->open_tiles, open);
 }
 
-unsigned blocks_of(const Grid& grid) {
-  return static_cast<unsigned>((grid.tile_count() + kThreads - 1) / kThreads);
-}
-
 }  // namespace
 
 void settle_tiles(const MaskView& mask, const Layout& layout, std::int32_t* classes,
                   const BitmapPool& pool, cuda::Launches& launches) {
+  const unsigned tile_blocks = blocks_of(layout.grid);
+  const unsigned row_blocks = numbering_blocks(mask, layout.grid);
+  const std::int64_t row_words = row_blocks == 0 ? 0 : kNumberedTileRows * slot_words(mask, kTile);
   const std::size_t shared_bytes =
-      sizeof(Range) * static_cast<std::size_t>(region_slot_count(mask, kThreads));
+      sizeof(Word) *
+      static_cast<std::size_t>(std::max(region_slot_words(mask, kThreads), row_words));
   cuda::allow_all_shared_memory(reinterpret_cast<const void*>(settle));
   launches.add(
       settle,
-      {.grid = blocks_of(layout.grid), .block = kThreads, .dynamic_shared_bytes = shared_bytes},
-      mask, layout.grid, classes, layout.counts, pool);
+      {.grid = tile_blocks + row_blocks, .block = kThreads, .dynamic_shared_bytes = shared_bytes},
+      mask, layout.grid, classes, layout.counts, pool, static_cast<int>(tile_blocks));
 }
 
 void count_settled_tiles(const Layout& layout, const std::int32_t* classes,

@@ -34,7 +34,7 @@ struct BitmapEntry {
 // Bitmaps of part tiles as they come, and a hash table that finds those that are equal.
 struct BitmapPool {
   std::int64_t capacity = 0;        // slots
-  std::int64_t table_size = 0;      // a power of two, at least twice the capacity
+  std::int64_t table_size = 0;      // a power of two, at least four times the capacity
   std::uint64_t* words = nullptr;   // [capacity][64]
   BitmapEntry* table = nullptr;     // [table_size]
   std::int32_t* number = nullptr;   // [table_size]: of the bitmap, by first use
@@ -58,8 +58,8 @@ void order_longest_first(const std::int32_t* lengths, std::int64_t rows, std::in
                          const SortSpace& space, std::int32_t* order, cuda::Launches& launches);
 
 // The first step. Intervals give every tile its class or leave it open; lengths and offsets are
-// checked; counts and the table of the pool, where it has its memory, are as they are in the
-// beginning.
+// checked; rows have their numbers, if any tile draws; counts and the table of the pool, where it
+// has its memory, are as they are in the beginning.
 void settle_tiles(const MaskView& mask, const Layout& layout, std::int32_t* classes,
                   const BitmapPool& pool, cuda::Launches& launches);
 

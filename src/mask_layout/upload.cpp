@@ -252,6 +252,11 @@ MaskView Uploader::finish() {
                    .row_slots = row_slots_,
                    .drawn_part = drawn_part(),
                    .goes_by_rows = goes_by_rows_};
+  if (view.drawn_part >= 0) {
+    const Part& part = parts_[static_cast<std::size_t>(view.drawn_part)];
+    const Step& step = steps_[static_cast<std::size_t>(part.first_key_step)];
+    view.drawn_limit = static_cast<std::uint32_t>(step.word);
+  }
   std::ranges::copy(capture_views_, view.captures);
   // A copy from pageable memory may still be under way when the call returns, and other streams do
   // not wait for it.

@@ -129,6 +129,9 @@ struct MaskView {
   // The only part that draws, and does nothing else with the keys of a row; -1 where there is none,
   // or are too few tiles for a kernel of their own.
   std::int32_t drawn_part = -1;
+  // What each query row draws with, which settle_tiles writes, and the word of the draw's Op::Keep.
+  std::int64_t* row_numbers = nullptr;
+  std::uint32_t drawn_limit = 0;
   bool goes_by_rows = true;  // all expressions, see LoweredProgram
   bool is_staged = false;    // blocks read what their tiles need of inputs before they evaluate one
   Part inputs[kMaxInputs + 1] = {};
