@@ -202,10 +202,17 @@ double one_too_many(const std::vector<WorkGroup>& groups, std::int64_t sm_count,
 
 constexpr const char* kLists80 = "attention_block_wise_sm80";
 
+// A block of attention_interval_sm90 is as one of band_sm90, once it knows its keys.
+const TiledAttention& times_of(const Sm& sm, const contract::TemplateContract& contract) {
+  return of_template(sm.coefficients.tiled_attention, contract.name == "attention_interval_sm90"
+                                                          ? "attention_band_sm90"
+                                                          : contract.name);
+}
+
 Prediction tiled_attention(const Sm& sm, const Problem& problem, const KernelConfig& config,
                            const AttentionWork& work) {
   STOF_CHECK(work.tiles != nullptr) << problem.contract->name << " needs tiles";
-  const TiledAttention& c = of_template(sm.coefficients.tiled_attention, problem.contract->name);
+  const TiledAttention& c = times_of(sm, *problem.contract);
   const TileWork tiles = in_steps(in_parts(*work.tiles, work.long_tiles), config);
   const mask::MaskClass mask_class = work.features->mask_class;
   const double width = head_width(problem);

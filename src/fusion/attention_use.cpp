@@ -24,6 +24,10 @@ bool takes_bands(const contract::TemplateContract& contract) {
   return contract.reads("mask.band_first");
 }
 
+bool takes_intervals(const contract::TemplateContract& contract) {
+  return contract.takes_mask_array("row_first") && !contract.takes_mask_array("tile_col");
+}
+
 bool takes_global_tokens(const contract::TemplateContract& contract) {
   const auto is_of_them = [](std::string_view name) {
     return name.starts_with("local_") || name.starts_with("global_");
@@ -42,11 +46,25 @@ bool takes_global_tokens(const contract::TemplateContract& contract) {
 }
 
 bool takes_scores(const contract::TemplateContract& contract) {
-  return !packs(contract) && !takes_bands(contract) && !takes_global_tokens(contract);
+  return !packs(contract) && !takes_bands(contract) && !takes_intervals(contract) &&
+         !takes_global_tokens(contract);
 }
 
 std::int64_t query_tiles(const Use& use) {
   return use.dim("batch") * use.dim("heads") * mask::ceil_div(use.dim("q_len"), mask::kTile);
+}
+
+double tiles_per_sm(const Use& use) {
+  return static_cast<double>(query_tiles(use)) /
+         static_cast<double>(use.scope.device.at("device.sm_count"));
+}
+
+bool has_wide_heads(const Use& use) {
+  return std::max(use.dim("head_dim"), use.dim("value_dim")) > mask::kTile;
+}
+
+bool has_rows_of(const Use& use, std::int64_t dims) {
+  return use.dim("head_dim") % dims == 0 && use.dim("value_dim") % dims == 0;
 }
 
 double tiles_per_row(const Use& use, const AttentionMask& mask) {

@@ -16,6 +16,8 @@ bool reads_windows(const contract::TemplateContract& contract);
 bool packs(const contract::TemplateContract& contract);
 // Whether it takes masks that are bands, and no others.
 bool takes_bands(const contract::TemplateContract& contract);
+// Whether it takes masks whose rows see a run of keys each, and no others.
+bool takes_intervals(const contract::TemplateContract& contract);
 // Windows with global tokens alone.
 bool takes_global_tokens(const contract::TemplateContract& contract);
 // Whether it takes score modifiers.
@@ -23,6 +25,12 @@ bool takes_scores(const contract::TemplateContract& contract);
 
 // Query tiles of 64 rows, of all heads and batch elements.
 std::int64_t query_tiles(const Use& use);
+double tiles_per_sm(const Use& use);
+// Whether keys or values have more than 64 dimensions.
+bool has_wide_heads(const Use& use);
+// Whether rows of keys and values are so many dimensions, times a whole number. TMA takes as
+// long for parts of a line of 64 as for all of it, and longer where they are no multiple of 16.
+bool has_rows_of(const Use& use, std::int64_t dims);
 // Active tiles of 64 keys of 64 query rows, in the mean.
 double tiles_per_row(const Use& use, const AttentionMask& mask);
 

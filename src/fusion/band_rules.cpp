@@ -14,24 +14,9 @@ namespace {
 
 using kernel::KernelConfig;
 
-bool has_wide_heads(const Use& use) {
-  return std::max(use.dim("head_dim"), use.dim("value_dim")) > mask::kTile;
-}
-
 // Larger tiles would be half empty.
 bool has_one_tile(const Use& use) {
   return use.dim("q_len") <= mask::kTile;
-}
-
-// Whether rows of keys and values are so many dimensions, times a whole number. TMA takes as
-// long for parts of a line of 64 as for all of it, and longer where they are no multiple of 16.
-bool has_rows_of(const Use& use, std::int64_t dims) {
-  return use.dim("head_dim") % dims == 0 && use.dim("value_dim") % dims == 0;
-}
-
-double tiles_per_sm(const Use& use) {
-  return static_cast<double>(query_tiles(use)) /
-         static_cast<double>(use.scope.device.at("device.sm_count"));
 }
 
 // Whether a band ends, to one side at least, with the keys and not with what its queries see.

@@ -318,6 +318,9 @@ class NumericCases {
     if (fusion::takes_global_tokens(contract_)) {
       use.mask = longformer(20, 17);
     }
+    if (fusion::takes_intervals(contract_)) {
+      use.mask = Mask(key_position() / 50 == query_position() / 50);
+    }
     const std::vector<PatternAttribute> attributes = free_attributes(contract_);
     for (const bool is_transposed : {false, true}) {
       use.is_transposed = is_transposed;

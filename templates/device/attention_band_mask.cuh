@@ -7,10 +7,25 @@
 
 namespace stof {
 
+// Keys from `first` to `end` - 1.
+struct KeySpan {
+  int first, end;
+};
+
 // Query i sees the keys from i + first to i + end - 1 that exist.
 struct Band {
   int first, end;
   int keys;  // how many exist
+
+  // Those of a lane's row, and of the one eight rows on.
+  __device__ __forceinline__ KeySpan keys_of_lane(int row, int half) const {
+    const int query = row + 8 * half;
+    return {max(query + first, 0), min(query + end, keys)};
+  }
+  // Those that all of 16 rows from `row` on see.
+  __device__ __forceinline__ KeySpan keys_of_all(int row) const {
+    return {max(row + 15 + first, 0), min(row + end, keys)};
+  }
 };
 
 // How many of a lane's columns, two of every eight, lie before a column, which may be any.
@@ -24,12 +39,13 @@ __device__ __forceinline__ int lane_columns_before(int column, int lane) {
 struct SeenColumns {
   int first[2], end[2];
 
-  __device__ __forceinline__ SeenColumns(const Band& band, int row, int key, int lane) {
+  template <typename Seen>
+  __device__ __forceinline__ SeenColumns(const Seen& seen, int row, int key, int lane) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int query = row + 8 * half;
-      first[half] = lane_columns_before(max(query + band.first, 0) - key, lane);
-      end[half] = lane_columns_before(min(query + band.end, band.keys) - key, lane);
+      const KeySpan keys = seen.keys_of_lane(row, half);
+      first[half] = lane_columns_before(keys.first - key, lane);
+      end[half] = lane_columns_before(keys.end - key, lane);
     }
   }
 
@@ -50,17 +66,17 @@ __device__ __forceinline__ void mask_columns(float (&s)[Count], unsigned bits, i
 
 // Hides what is not seen among the scores of 16 rows from `row` on with the keys from `key` on. A
 // warp looks only at those 64 keys in which one of its rows ends.
-template <int Count>
-__device__ __forceinline__ void mask_band(float (&s)[Count], const SeenColumns& seen,
-                                          const Band& band, int row, int key) {
-  const int first = max(row + 15 + band.first, 0), end = min(row + band.end, band.keys);
+template <int Count, typename Seen>
+__device__ __forceinline__ void mask_band(float (&s)[Count], const SeenColumns& columns,
+                                          const Seen& seen, int row, int key) {
+  const KeySpan all = seen.keys_of_all(row);
 #pragma unroll
   for (int block = 0; block < (Count + 31) / 32; ++block) {
-    if (key + 64 * block >= first && key + min(64 * block + 64, 2 * Count) <= end)
+    if (key + 64 * block >= all.first && key + min(64 * block + 64, 2 * Count) <= all.end)
       continue;
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      mask_columns(s, seen.bits(half, block), half, 32 * block);
+      mask_columns(s, columns.bits(half, block), half, 32 * block);
   }
 }
 

@@ -491,6 +491,7 @@ TEST_CASE("small cases of kernels, in whose rings every lane says that a place i
   add("global_local_sm90", {"", longformer(30, 40), f16, 11, 12, 12, 1024, 1024, 64, 64});
   add("resident_sm90", {"", longformer(20, 40), f16, 1, 1, 1, 600, 600, 64, 64});
   add("band_sm90", {"", causal(), f16, 1, 2, 2, 700, 700, 64, 64});
+  add("interval_sm90", {"", documents({0, 100, 500}) && causal(), f16, 1, 2, 2, 500, 500, 64, 64});
   add("held_sm90", {"", causal(), f16, 8, 16, 16, 512, 512, 64, 64});
   add("few_keys", {"", causal(), f16, 1, 1, 1, 100, 100, 64, 64});
   add("few_queries", {"", Mask(), f16, 1, 4, 1, 4, 2000, 64, 64});
@@ -597,6 +598,47 @@ TEST_CASE("causal blocks that are all on an SM at once, in pairs") {
   add("batches", causal(), 2, 12, 511, 511, 64, 64);
   add("batches", causal(), 4, 7, 512, 512, 96, 128);
   add("long", causal(), 1, 6, 2040, 2040, 64, 64);
+  CHECK(faults_of(cases) == "");
+}
+
+TEST_CASE("rows that see a run of keys each") {
+  std::vector<AttentionCase> cases;
+  const Expr q = query_position();
+  const Expr k = key_position();
+  const auto add = [&](const char* name, const Mask& mask, std::int64_t batch, std::int64_t heads,
+                       std::int64_t q_len, std::int64_t kv_len, std::int64_t head_dim,
+                       std::int64_t value_dim) {
+    for (const DType dtype : {DType::Float16, DType::BFloat16}) {
+      const std::int64_t kv_heads = dtype == DType::Float16 ? heads : heads / 2;
+      cases.push_back(
+          {name, mask, dtype, batch, heads, kv_heads, q_len, kv_len, head_dim, value_dim});
+      cases.back().has_lse = heads == 4;
+      cases.back().has_heads_inside = q_len == 1001;
+      cases.back().kernel_of_sm90 = "attention/interval_sm90";
+    }
+  };
+  const Mask packed = documents({0, 1, 65, 200, 203, 511, 512, 900, 1001});
+  const Mask by_batch = Mask(k <= q + batch_index() * 100) && sliding_window(300, 400);
+  const Mask by_head = Mask(k >= head_index() * 60) && sliding_window(200, 90);
+  const Mask no_keys = causal() && Mask(q % 97 > 30 && k >= 64) && documents({0, 500, 1001});
+  for (const std::int64_t batch : {3, 14}) {  // tiles of 64 and of 128 queries
+    const std::int64_t heads = batch == 3 ? 4 : 6;
+    for (const std::int64_t head_dim : {72, 128}) {
+      add("documents", packed, batch, heads, 1001, 1001, head_dim, head_dim);
+      add("causal", packed && causal(), batch, heads, 1000, 1000, head_dim, head_dim);
+      add("by_batch", by_batch, batch, heads, 700, 777, head_dim, head_dim);
+      add("by_head", by_head, batch, heads, 777, 700, head_dim, 128);
+    }
+    add("no_keys", no_keys, batch, heads, 1001, 1001, 128, 72);
+    add("early", packed, batch, heads, 777, 555, 96, 96);
+  }
+  for (const std::int64_t heads : {2, 4}) {
+    add("documents", packed, 3, heads, 1001, 1001, 64, 64);
+    add("causal", packed && causal(), 3, heads, 1000, 1000, 32, 64);
+    add("by_batch", by_batch, 5, heads, 700, 777, 64, 48);
+    add("by_head", by_head, 5, heads, 777, 700, 16, 64);
+    add("no_keys", no_keys, 3, heads, 1001, 1001, 64, 64);
+  }
   CHECK(faults_of(cases) == "");
 }
 

@@ -203,6 +203,7 @@ void add_attention(Kernels& kernels, const base::DeviceProfile& device) {
                                    strided(7),
                                    sliding_window(64, 64),
                                    global || sliding_window(32, 32),
+                                   causal() && documents({0, 300, 1024}),
                                    random_blocks(64, 3, 5)};
   for (const std::int64_t head_dim : {64, 72, 128, 256}) {
     for (const auto& [batch, length] :
@@ -296,6 +297,17 @@ TEST_CASE("attention over packed tiles compiles with all settings") {
 
 TEST_CASE("attention of short heads compiles with all numbers of pieces") {
   CHECK(Kernels().faults(with_values("attention/held_sm90.jinja", {{"pieces", {1, 2, 4}}})) == "");
+}
+
+TEST_CASE("attention of rows that see a run of keys each compiles with all settings") {
+  Kernels chosen;
+  add_attention(chosen, base::shipped_profile("h200"));
+  std::vector<Kernel> kernels = chosen.at_all_settings("attention/interval_sm90.jinja");
+  REQUIRE(!kernels.empty());
+  for (std::size_t i = 0; i < kernels.size(); i += 2) {
+    kernels[i].spec.variables["has"]["lse"] = true;
+  }
+  CHECK(chosen.faults(kernels) == "");
 }
 
 TEST_CASE("attention over windows with global tokens compiles with all numbers of keys") {

@@ -1,0 +1,79 @@
+// Which kernel where rows see a run of keys each, and which setting, on an H200 that is not there.
+#include "fusion/interval_rules.hpp"
+
+#include <cstdint>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "fusion/choice_testing.hpp"
+#include "stof/stof.hpp"
+
+using namespace stof;  // NOLINT(google-build-using-namespace)
+using namespace stof::testing;
+
+namespace {
+
+const std::string kIntervals = "attention_interval_sm90";
+
+// Documents of so many tokens, one behind the other.
+Mask documents_of(std::int64_t tokens, std::int64_t length) {
+  std::vector<std::int32_t> offsets = {0};
+  while (offsets.back() < length) {
+    offsets.push_back(static_cast<std::int32_t>(std::min(offsets.back() + tokens, length)));
+  }
+  return documents(offsets);
+}
+
+Graph attention_of(const Mask& mask, std::int64_t heads, std::int64_t length,
+                   std::int64_t head_dim) {
+  Graph graph("attention");
+  const auto q = graph.input("q", {1, heads, length, head_dim}, DType::Float16);
+  graph.output("y", graph.attention(q, q, q, {.mask = mask}));
+  return graph;
+}
+
+// Queries of a tile, 0 where another kernel is chosen.
+std::int64_t tile_q(const Graph& graph) {
+  const fusion::Option option = lowered_by(graph).options.at(0).at(0);
+  return option.kernel == kIntervals ? option.config.at("tile_q") : 0;
+}
+
+}  // namespace
+
+TEST_CASE("documents of wide heads have a kernel of their own") {
+  CHECK(tile_q(attention("doc_causal", 32, 16384, 128)) == 128);
+  CHECK(tile_q(attention("doc_causal", 64, 2048, 96)) == 128);
+  CHECK(tile_q(attention_of(documents_of(700, 4096), 32, 4096, 128)) == 128);
+  CHECK(tile_q(attention("doc_causal", 8, 4096, 128)) == 0);  // 3.9 tiles of 64 for each SM
+  CHECK(tile_q(attention("doc_causal", 8, 2048, 128)) == 64);
+  CHECK(tile_q(attention("doc_causal", 32, 8192, 256)) == 0);
+  CHECK(tile_q(attention("doc_causal", 32, 8192, 128, 5.0 * tanh(score() / 5.0))) == 0);
+  CHECK(kernel_of(attention("doc_causal", 32, 8192, 128), "a100") != kIntervals);
+}
+
+TEST_CASE("documents of narrow heads have it where query tiles are few") {
+  const auto config = [](std::int64_t heads, std::int64_t length) {
+    const fusion::Option option =
+        lowered_by(attention("doc_causal", heads, length, 64)).options.at(0).at(0);
+    return option.kernel == kIntervals ? option.config : kernel::KernelConfig();
+  };
+  CHECK(config(12, 1024).at("overlap") == 1);
+  CHECK(config(12, 2048).at("overlap") == 0);
+  CHECK(config(12, 4096).empty());
+  CHECK(tile_q(attention("doc_causal", 12, 1024, 40)) == 0);
+}
+
+TEST_CASE("what is a band, has gaps or one row that is far longer goes elsewhere") {
+  const Expr q = query_position();
+  const Expr k = key_position();
+  CHECK(tile_q(attention_of(causal(), 32, 2048, 128)) == 0);
+  // Every second document is that of the other end.
+  const Mask far = Mask(k / 32 == (q / 32 % 2) * 40 + q / 64);
+  CHECK(tile_q(attention_of(far, 32, 4096, 128)) == 0);
+  const Mask one_long = documents({0, 2048, 2100, 2200, 2300, 2400, 2500, 2600, 2700, 2800, 4096});
+  CHECK(tile_q(attention_of(one_long, 32, 4096, 128)) == 128);
+  const Mask short_and_long = documents_of(64, 16384) || Mask(q > 16000);
+  CHECK(tile_q(attention_of(short_and_long, 32, 16384, 128)) == 0);
+  CHECK(tile_q(attention_of(documents_of(700, 4096) && k % 3 != 1, 32, 4096, 128)) == 0);
+}
