@@ -76,7 +76,7 @@ std::optional<KernelConfig> setting_for_intervals(const Use& use, const Attentio
       static_cast<double>(mask.features().longest_tile_row) > kLongestOfMean * per_row) {
     return std::nullopt;
   }
-  const std::optional<KernelConfig> config = config_by_tiles(use);
+  std::optional<KernelConfig> config = config_by_tiles(use);
   if (!config || !is_setting(use, *config) ||
       tiles_between(mask.arrays->tiles(config->at("tile_q"))) > kMostBetween) {
     return std::nullopt;
