@@ -32,12 +32,14 @@ __device__ int lane() {
   return lane_of_thread();
 }
 
-// Of both words of every lane of a warp: the upper halves of products by odd numbers, other ones in
-// each lane, in which the upper bits of a word are not the last ones alone.
+// Of both words of every lane of a warp: products by odd numbers, multiples of one another from
+// lane to lane, so that like words in several lanes do not cancel; folded, so that all bits of a
+// word reach the upper half. Words are all zeros and ones where masks consist of blocks.
 __device__ std::uint32_t hash_of_warp(std::uint64_t low, std::uint64_t high) {
-  const auto odd = 2 * static_cast<std::uint64_t>(lane());
-  const std::uint64_t hash = (low ^ low >> 32) * (expr::kMixFirstFactor + odd) +
-                             (high ^ high >> 32) * (expr::kMixSecondFactor + odd);
+  const auto odd = 2 * static_cast<std::uint64_t>(lane()) + 1;
+  std::uint64_t hash = (low ^ low >> 29) * (expr::kMixFirstFactor * odd) +
+                       (high ^ high >> 29) * (expr::kMixSecondFactor * odd);
+  hash = (hash ^ hash >> 32) * expr::kMixStep;
   return __reduce_xor_sync(kFullWarp, static_cast<std::uint32_t>(hash >> 32));
 }
 

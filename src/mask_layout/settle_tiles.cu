@@ -13,6 +13,7 @@ namespace {
 constexpr int kThreads = 128;
 constexpr int kTile = static_cast<int>(mask::kTile);
 constexpr int kNumberedTileRows = kThreads / kTile;  // of a block
+constexpr int kSlotThreads = kTile / kLanes;         // whose slots suffice for a word a row
 
 // What the rows of a block's tile rows draw with, a thread each.
 __device__ void number_rows(const Program& program, const Grid& grid, int block, Word* memory) {
@@ -29,7 +30,7 @@ __device__ void number_rows(const Program& program, const Grid& grid, int block,
   if (point.query >= grid.q_len) {
     return;
   }
-  const Slots slots = {memory + group * slot_words(mask, kTile), thread, kTile};
+  const Slots slots = {memory + group * slot_words(mask, kSlotThreads), thread, kSlotThreads};
   const Part& part = program.parts[mask.drawn_part];
   if (part.first_step != part.first_key_step) {
     Interpreter<1>(program, grid, point, slots).run(part.first_step, part.first_key_step);
@@ -101,7 +102,8 @@ void settle_tiles(const MaskView& mask, const Layout& layout, std::int32_t* clas
                   const BitmapPool& pool, cuda::Launches& launches) {
   const unsigned tile_blocks = blocks_of(layout.grid);
   const unsigned row_blocks = numbering_blocks(mask, layout.grid);
-  const std::int64_t row_words = row_blocks == 0 ? 0 : kNumberedTileRows * slot_words(mask, kTile);
+  const std::int64_t row_words =
+      row_blocks == 0 ? 0 : kNumberedTileRows * slot_words(mask, kSlotThreads);
   const std::size_t shared_bytes =
       sizeof(Word) *
       static_cast<std::size_t>(std::max(region_slot_words(mask, kThreads), row_words));

@@ -24,6 +24,8 @@ TEST_CASE("ready-made masks") {
                                    global_tokens(70, 20),
                                    random_tokens(0.01, 5) || Mask(key_position() == 0),
                                    random_blocks(48, 2, 3),
+                                   random_blocks(8, 40, 5),
+                                   random_blocks(16, 3, 5),
                                    longformer(90, 10),
                                    bigbird(64, 3, 1, 2, 9),
                                    prefix(150) && !global_tokens(40, 2),
