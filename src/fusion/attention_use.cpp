@@ -25,7 +25,9 @@ bool takes_bands(const contract::TemplateContract& contract) {
 }
 
 bool takes_intervals(const contract::TemplateContract& contract) {
-  return contract.takes_mask_array("row_first") && !contract.takes_mask_array("tile_col");
+  const auto takes = [&](const char* array) { return contract.takes_mask_array(array); };
+  return (takes("row_first") || takes("row_end")) && !takes("tile_col") && !packs(contract) &&
+         !reads_key_rows(contract);
 }
 
 bool takes_global_tokens(const contract::TemplateContract& contract) {
@@ -65,6 +67,11 @@ bool has_wide_heads(const Use& use) {
 
 bool has_rows_of(const Use& use, std::int64_t dims) {
   return use.dim("head_dim") % dims == 0 && use.dim("value_dim") % dims == 0;
+}
+
+bool leaves_sms_idle(const Use& use, double per_row) {
+  const double idle = 1 - 6.0 / 7 * tiles_per_sm(use);
+  return idle * per_row > (has_wide_heads(use) ? 25 : 15);
 }
 
 double tiles_per_row(const Use& use, const AttentionMask& mask) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cost/model.hpp"
 #include "fusion/attention_use.hpp"
 #include "fusion/settings.hpp"
 #include "mask/bits.hpp"
@@ -37,19 +38,25 @@ double tiles_between(const mask::AttentionTiles& tiles) {
   return seen == 0 ? 1 : static_cast<double>(between) / seen;
 }
 
-// By times on an H100, L2 flushed. Tiles of 128 queries, two blocks of which hold an SM, take 7 to
-// 43 % less than lists with heads of 80 to 128 dimensions. Of few query tiles those of 64 whose
-// products overlap take up to 14 % less; in between, and where narrow heads have many, lists are
-// faster.
-std::optional<KernelConfig> config_by_tiles(const Use& use) {
+// By times of documents of 300 to 1100 tokens on an H100, L2 flushed. Tiles of 128 queries, of
+// which an SM has two blocks, take 7 to 30 % less than lists with heads of 80 to 128 dimensions. Of
+// few query tiles those of 64 whose products overlap take up to 12 % less; in between, where narrow
+// heads have many, and of few long rows lists are faster.
+std::optional<KernelConfig> config_by_tiles(const Use& use, std::int64_t longest_row) {
   constexpr double kMany = 5;  // for each SM
   constexpr double kFew = 2;
   constexpr double kFewNarrow = 3;
+  constexpr std::int64_t kLongRow = 24;  // tiles of keys
   const double per_sm = tiles_per_sm(use);
+  if (has_wide_heads(use) && per_sm >= kMany) {
+    return use.dim("q_len") <= mask::kTile ? std::nullopt
+                                           : std::optional(interval_setting(128, 64, 2, 2, 0));
+  }
+  if (longest_row > kLongRow) {
+    return std::nullopt;
+  }
   if (has_wide_heads(use)) {
-    return per_sm >= kMany  ? std::optional(interval_setting(128, 64, 2, 2, 0))
-           : per_sm <= kFew ? std::optional(interval_setting(64, 64, 3, 2, 1))
-                            : std::nullopt;
+    return per_sm <= kFew ? std::optional(interval_setting(64, 64, 3, 2, 1)) : std::nullopt;
   }
   if (per_sm > kFewNarrow || !has_rows_of(use, 16)) {
     return std::nullopt;
@@ -70,13 +77,15 @@ std::optional<KernelConfig> setting_for_intervals(const Use& use, const Attentio
   if (!mask.arrays || mask.arrays->band()) {
     return std::nullopt;
   }
-  // Lists begin with the longest rows, and share out those that take long.
+  // Lists begin with the longest rows, and share out those that take long; and few queries have a
+  // kernel of their own.
   const double per_row = tiles_per_row(use, mask);
-  if (per_row > kVeryLongRow ||
-      static_cast<double>(mask.features().longest_tile_row) > kLongestOfMean * per_row) {
+  const std::int64_t longest_row = mask.features().longest_tile_row;
+  if (per_row > kVeryLongRow || static_cast<double>(longest_row) > kLongestOfMean * per_row ||
+      leaves_sms_idle(use, per_row) || use.dim("q_len") <= 2 * cost::kFewQueryRows) {
     return std::nullopt;
   }
-  std::optional<KernelConfig> config = config_by_tiles(use);
+  std::optional<KernelConfig> config = config_by_tiles(use, longest_row);
   if (!config || !is_setting(use, *config) ||
       tiles_between(mask.arrays->tiles(config->at("tile_q"))) > kMostBetween) {
     return std::nullopt;

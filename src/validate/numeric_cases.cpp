@@ -319,7 +319,7 @@ class NumericCases {
       use.mask = longformer(20, 17);
     }
     if (fusion::takes_intervals(contract_)) {
-      use.mask = Mask(key_position() / 50 == query_position() / 50);
+      use.mask = Mask(key_position() / 400 == query_position() / 50);  // of many, or of none
     }
     const std::vector<PatternAttribute> attributes = free_attributes(contract_);
     for (const bool is_transposed : {false, true}) {

@@ -49,7 +49,7 @@ struct IntervalRows {
 };
 
 // The keys of a query tile of so many groups of 64 rows, by each of its warps, and those of group
-// number `group`. They begin where the first row's do.
+// number `group`.
 template <int Groups>
 struct IntervalKeys {
   SpanOfRows of_tile, of_group;

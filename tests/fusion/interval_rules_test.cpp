@@ -1,8 +1,10 @@
 // Which kernel where rows see a run of keys each, and which setting, on an H200 that is not there.
 #include "fusion/interval_rules.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -62,6 +64,33 @@ TEST_CASE("documents of narrow heads have it where query tiles are few") {
   CHECK(config(12, 2048).at("overlap") == 0);
   CHECK(config(12, 4096).empty());
   CHECK(tile_q(attention("doc_causal", 12, 1024, 40)) == 0);
+}
+
+TEST_CASE("few queries, queries of one tile and few long rows go elsewhere") {
+  const auto chosen = [](const Expr& seen, std::int64_t batch, std::int64_t heads,
+                         std::int64_t kv_heads, std::int64_t q_len, std::int64_t kv_len) {
+    Graph graph("attention");
+    const auto q = graph.input("q", {batch, heads, q_len, 128}, DType::Float16);
+    const auto k = graph.input("k", {batch, kv_heads, kv_len, 128}, DType::Float16);
+    graph.output("y", graph.attention(q, k, k, {.mask = Mask(seen)}));
+    const auto lowered = lowered_by(graph);
+    for (const std::vector<fusion::Option>& options : lowered.options) {
+      if (options.at(0).kernel.starts_with("attention_")) {
+        return options.at(0).kernel;
+      }
+    }
+    return std::string();
+  };
+  const Expr q = query_position();
+  const Expr k = key_position();
+  const Expr padded = k < 1000 - 10 * batch_index();
+  // Queries of the heads of a key head are rows of one tile, along which causal rows are no band.
+  CHECK(chosen(k <= q + 4092, 1, 32, 8, 4, 4096) == "attention_few_queries");
+  CHECK(chosen(padded, 64, 32, 32, 1, 1024) == "attention_few_queries");
+  CHECK(chosen(padded, 32, 32, 32, 64, 1024) == "attention_block_wise_sm90");
+  CHECK(chosen(padded, 32, 32, 32, 65, 1024) == kIntervals);
+  CHECK(chosen(k < 4000 && q >= 1, 1, 2, 2, 512, 4096) == "attention_block_wise_sm90");
+  CHECK(chosen(k < 4000 && q >= 1, 1, 4, 4, 4096, 4096) == "attention_block_wise_sm90");
 }
 
 TEST_CASE("what is a band, has gaps or one row that is far longer goes elsewhere") {
