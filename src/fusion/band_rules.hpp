@@ -23,8 +23,8 @@ bool walks_along_windows(const contract::TemplateContract& contract);
 std::optional<kernel::KernelConfig> setting_for_bands(const Use& use, const AttentionMask& mask);
 
 // Of block_wise_sm90, by times on an H200, where it is the fastest along a band: in large grids of
-// wide heads, whose windows are long or that are a tile each. Nothing of other kernels, and none
-// for scores that are modified: they take registers, which it has not.
+// wide heads that are a tile of 128 each. Nothing of other kernels, and none for scores that are
+// modified: they take registers, which it has not.
 std::optional<kernel::KernelConfig> list_setting_for_bands(const Use& use,
                                                            const AttentionMask& mask);
 

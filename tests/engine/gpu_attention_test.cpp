@@ -694,17 +694,32 @@ TEST_CASE("windows whose keys of a query tile lie in shared memory at once") {
   CHECK(faults_of(cases) == "");
 }
 
-TEST_CASE("windows of wide heads that are long, in large grids, walked along by lists") {
+TEST_CASE("tiles of short heads side by side, and of long windows of wide heads") {
   const auto window = [](const char* name, const Mask& mask, std::int64_t kv_heads,
                          std::int64_t head_dim) {
     AttentionCase one = {name, mask, DType::Float16, 16, 12, kv_heads, 1500, 1500, head_dim, 128};
-    one.kernel_of_sm90 = "attention/block_wise_sm90";
+    one.kernel_of_sm90 = "attention/band_sm90";
     return one;
   };
-  const std::vector<AttentionCase> cases = {
+  std::vector<AttentionCase> cases = {
       window("both_sides", sliding_window(500, 500), 12, 128),
       window("groups", sliding_window(400, 650), 3, 96),
   };
+  for (const std::int64_t head_dim : {32, 64, 128}) {
+    const auto add = [&](const char* name, const Mask& mask, std::int64_t q_len,
+                         std::int64_t kv_len) {
+      const DType dtype = q_len < kv_len ? DType::BFloat16 : DType::Float16;
+      cases.push_back({name, mask, dtype, 60, 8, 8, q_len, kv_len, head_dim, head_dim});
+      cases.back().kernel_of_sm90 = "attention/band_sm90";
+      cases.back().has_lse = head_dim == 64;
+      cases.back().has_heads_inside = q_len == 299;
+    };
+    add("causal", causal(), 300, 300);
+    add("late", causal_bottom_right(), 299, 400);
+    add("no_keys", causal_bottom_right(), 400, 299);
+    add("full", Mask(), 299, 310);
+    add("window", sliding_window(100, 100), 400, 400);
+  }
   CHECK(faults_of(cases) == "");
 }
 
