@@ -10,6 +10,7 @@ namespace stof {
 // or 1; 0 where there is none, since one before it reaches that far.
 template <typename Shape>
 struct PackedSource {
+  static constexpr bool kHasAll = false;
   static constexpr int kBoxes = 4, kNumbers = 2;
   static constexpr int kGroupBytes = 16 * Shape::kRowBytes;  // of a panel
 

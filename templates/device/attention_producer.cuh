@@ -32,7 +32,8 @@ struct TileList {
   const int* tile_col;
   const int* tile_bitmap;
   int tiles;
-  bool is_cut;  // keys of the last one do not exist
+  bool is_cut;    // keys of the last one do not exist
+  int first = 0;  // of all tiles, where the arrays are not read
 };
 
 // Query tiles of rows that lie side by side, and key tiles of 64 such keys. A source has `kBoxes`
@@ -40,6 +41,7 @@ struct TileList {
 template <typename Shape>
 struct TileSource {
   static constexpr int kBoxes = 1, kNumbers = 1;
+  static constexpr bool kHasAll = false;
 
   const TensorMap& q;
   const TensorMap& k;
@@ -70,6 +72,12 @@ struct TileSource {
     origin.row = box;
     load_tile(shared, IsKeys ? k : v, barrier, origin);
   }
+};
+
+// The same where all key tiles are seen, whose lists need not be read.
+template <typename Shape>
+struct AllTilesSource : TileSource<Shape> {
+  static constexpr bool kHasAll = true;
 };
 
 // What a lane knows of a step: box number `lane` of its tiles, and the status of entry number
@@ -122,7 +130,7 @@ struct Producer {
     const int first = (part.number * share.quotient + min(part.number, share.rest)) * Shape::kTiles;
     const int count = (share.quotient + (part.number < share.rest ? 1 : 0)) * Shape::kTiles;
     return {list.tile_col + first * Source::kNumbers, list.tile_bitmap + first * Shape::kGroups,
-            max(min(count, tiles - first), 0), list.is_cut};
+            max(min(count, tiles - first), 0), list.is_cut, first};
   }
 
   // Brings the tiles of the list in the order in which the consumers take them.
@@ -150,9 +158,9 @@ struct Producer {
     const int box = step * kBoxes + lane, entry = step * Shape::kEntries + lane;
     ListedStep listed = {Source::behind_list(lane, kv_len), kTileIsEmpty};
     if (lane < kBoxes && box < list.tiles * Source::kBoxes)
-      listed.box = Source::listed(list.tile_col, box);
+      listed.box = Source::kHasAll ? (list.first + box) * 64 : Source::listed(list.tile_col, box);
     if (lane < Shape::kEntries && entry < list.tiles * Shape::kGroups)
-      listed.status = __ldg(list.tile_bitmap + entry);
+      listed.status = Source::kHasAll ? kTileIsFull : __ldg(list.tile_bitmap + entry);
     if (list.is_cut && entry >= (list.tiles - 1) * Shape::kGroups && listed.status == kTileIsFull)
       listed.status = kTileIsCut;
     return listed;
