@@ -284,30 +284,21 @@ TEST_CASE("what is chosen compiles for every kind of GPU, without spills or lost
   CHECK(kernels.faults(kernels.all()) == "");
 }
 
-TEST_CASE("attention over packed tiles compiles with all settings") {
+TEST_CASE("attention over packed tiles, and over runs of keys, compiles with all settings") {
   Kernels chosen;
   add_attention(chosen, base::shipped_profile("h200"));
-  std::vector<Kernel> kernels = chosen.at_all_settings("attention/packed_sm90.jinja");
-  REQUIRE(!kernels.empty());
-  for (std::size_t i = 0; i < kernels.size(); i += 2) {
-    kernels[i].spec.variables["has"]["lse"] = true;
+  for (const char* const file : {"attention/packed_sm90.jinja", "attention/interval_sm90.jinja"}) {
+    std::vector<Kernel> kernels = chosen.at_all_settings(file);
+    REQUIRE(!kernels.empty());
+    for (std::size_t i = 0; i < kernels.size(); i += 2) {
+      kernels[i].spec.variables["has"]["lse"] = true;
+    }
+    CHECK(chosen.faults(kernels) == "");
   }
-  CHECK(chosen.faults(kernels) == "");
 }
 
 TEST_CASE("attention of short heads compiles with all numbers of pieces") {
   CHECK(Kernels().faults(with_values("attention/held_sm90.jinja", {{"pieces", {1, 2, 4}}})) == "");
-}
-
-TEST_CASE("attention of rows that see a run of keys each compiles with all settings") {
-  Kernels chosen;
-  add_attention(chosen, base::shipped_profile("h200"));
-  std::vector<Kernel> kernels = chosen.at_all_settings("attention/interval_sm90.jinja");
-  REQUIRE(!kernels.empty());
-  for (std::size_t i = 0; i < kernels.size(); i += 2) {
-    kernels[i].spec.variables["has"]["lse"] = true;
-  }
-  CHECK(chosen.faults(kernels) == "");
 }
 
 TEST_CASE("attention over windows with global tokens compiles with all numbers of keys") {
