@@ -85,11 +85,13 @@ TEST_CASE("kernels of a user's may have parameters of their own") {
   CHECK(std::ranges::any_of(of_few, [](const fusion::Option& option) {
     return option.kernel == "attention_few_queries" && option.config.contains("mine");
   }));
-  // Without the setting that a long window would go to lists for, it stays with the kernel for
+  // Without the setting that heads of a tile would go to lists for, they stay with the kernel for
   // bands.
+  const Graph tiles = attention("causal", 512, 128, 128);
+  CHECK(kernel_of(tiles) == "attention_block_wise_sm90");
   const std::string lists = "attention/block_wise_sm90.jinja";
   CHECK(options_with(lists, lists, {{"param.slots", "param.places"}, {"\"slots\"", "\"places\""}},
-                     attention("window", 32, 16384, 128))
+                     tiles)
             .at(0)
             .kernel == "attention_band_sm90");
 }
