@@ -69,6 +69,10 @@ bool has_rows_of(const Use& use, std::int64_t dims) {
   return use.dim("head_dim") % dims == 0 && use.dim("value_dim") % dims == 0;
 }
 
+bool has_one_tile(const Use& use) {
+  return use.dim("q_len") <= mask::kTile;
+}
+
 bool leaves_sms_idle(const Use& use, double per_row) {
   const double idle = 1 - 6.0 / 7 * tiles_per_sm(use);
   return idle * per_row > (has_wide_heads(use) ? 25 : 15);

@@ -31,6 +31,10 @@ bool has_wide_heads(const Use& use);
 // Whether rows of keys and values are so many dimensions, times a whole number. TMA takes as
 // long for parts of a line of 64 as for all of it, and longer where they are no multiple of 16.
 bool has_rows_of(const Use& use, std::int64_t dims);
+// Whether larger query tiles would be half empty.
+bool has_one_tile(const Use& use);
+// Rows of more active tiles are walked along by lists.
+inline constexpr double kVeryLongRow = 96;
 // Whether SMs are left over that are of use to lists alone, which share out long rows.
 bool leaves_sms_idle(const Use& use, double per_row);
 // Active tiles of 64 keys of 64 query rows, in the mean.

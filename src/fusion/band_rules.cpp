@@ -14,18 +14,12 @@ namespace {
 
 using kernel::KernelConfig;
 
-// Larger tiles would be half empty.
-bool has_one_tile(const Use& use) {
-  return use.dim("q_len") <= mask::kTile;
-}
-
 // Whether a band ends, to one side at least, with the keys and not with what its queries see.
 bool has_open_side(const Use& use, std::int64_t band_first, std::int64_t band_end) {
   return band_first <= 1 - use.dim("q_len") || band_end >= use.dim("kv_len");
 }
 
 constexpr double kLongRow = 12;  // active tiles of 64 query rows
-constexpr double kVeryLongRow = 96;
 constexpr double kFewTiles = 5;  // of 64 queries, for each SM
 
 KernelConfig band_setting(std::int64_t tile_q, std::int64_t tile_k, std::int64_t step,

@@ -6,7 +6,6 @@
 #include "cost/model.hpp"
 #include "fusion/attention_use.hpp"
 #include "fusion/settings.hpp"
-#include "mask/bits.hpp"
 
 namespace stof::fusion {
 
@@ -49,8 +48,7 @@ std::optional<KernelConfig> config_by_tiles(const Use& use, std::int64_t longest
   constexpr std::int64_t kLongRow = 24;  // tiles of keys
   const double per_sm = tiles_per_sm(use);
   if (has_wide_heads(use) && per_sm >= kMany) {
-    return use.dim("q_len") <= mask::kTile ? std::nullopt
-                                           : std::optional(interval_setting(128, 64, 2, 2, 0));
+    return has_one_tile(use) ? std::nullopt : std::optional(interval_setting(128, 64, 2, 2, 0));
   }
   if (longest_row > kLongRow) {
     return std::nullopt;
@@ -71,7 +69,6 @@ bool has_interval_rule(const contract::TemplateContract& contract) {
 }
 
 std::optional<KernelConfig> setting_for_intervals(const Use& use, const AttentionMask& mask) {
-  constexpr double kVeryLongRow = 96;  // tiles of keys
   constexpr double kLongestOfMean = 4;
   constexpr double kMostBetween = 1.05;
   if (!mask.arrays || mask.arrays->band()) {

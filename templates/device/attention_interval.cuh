@@ -6,7 +6,7 @@
 
 namespace stof {
 
-// The keys that rows see, in memory: of those that see none from 0 to -1.
+// The keys that rows see, in memory; first and end of those that see none are 0.
 struct IntervalArrays {
   const int* __restrict__ first;
   const int* __restrict__ end;

@@ -38,10 +38,11 @@ struct TileList {
 
 // Query tiles of rows that lie side by side, and key tiles of 64 such keys. A source has `kBoxes`
 // boxes in a tile, each known by a number, and `kNumbers` numbers of a list for it.
-template <typename Shape>
+// Where it has all key tiles, lists are not read.
+template <typename Shape, bool HasAll>
 struct TileSource {
   static constexpr int kBoxes = 1, kNumbers = 1;
-  static constexpr bool kHasAll = false;
+  static constexpr bool kHasAll = HasAll;
 
   const TensorMap& q;
   const TensorMap& k;
@@ -72,12 +73,6 @@ struct TileSource {
     origin.row = box;
     load_tile(shared, IsKeys ? k : v, barrier, origin);
   }
-};
-
-// The same where all key tiles are seen, whose lists need not be read.
-template <typename Shape>
-struct AllTilesSource : TileSource<Shape> {
-  static constexpr bool kHasAll = true;
 };
 
 // What a lane knows of a step: box number `lane` of its tiles, and the status of entry number
