@@ -45,12 +45,12 @@ std::optional<KernelConfig> config_by_tiles(const Use& use, std::int64_t longest
   constexpr double kMany = 5;  // for each SM
   constexpr double kFew = 2;
   constexpr double kFewNarrow = 3;
-  constexpr std::int64_t kLongRow = 24;  // tiles of keys
+  constexpr std::int64_t kLongestRow = 24;  // tiles of keys
   const double per_sm = tiles_per_sm(use);
   if (has_wide_heads(use) && per_sm >= kMany) {
     return has_one_tile(use) ? std::nullopt : std::optional(interval_setting(128, 64, 2, 2, 0));
   }
-  if (longest_row > kLongRow) {
+  if (longest_row > kLongestRow) {
     return std::nullopt;
   }
   if (has_wide_heads(use)) {
