@@ -1,6 +1,7 @@
 #include "mask/extent.hpp"
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -50,6 +51,23 @@ bool is_too_short(std::int64_t entries, const NamedSize& range) {
   return entries < range.size && !(entries == 1 && may_share);
 }
 
+namespace {
+
+// By what its user wrote.
+std::string too_short(const Table& table, const NamedSize& range) {
+  const auto is_made_of = [&](std::string_view what) {
+    return table.name().starts_with(std::string(what) + "_");
+  };
+  const std::string has = is_made_of(kDocumentTable)
+                              ? fmt::format("documents end at {}", table.size())
+                          : is_made_of(kLengthTable)
+                              ? fmt::format("key_padding has {} lengths", table.size())
+                              : fmt::format("table {} has {} entries", table.name(), table.size());
+  return fmt::format("{}, but {} is {}", has, range.name, range.size);
+}
+
+}  // namespace
+
 // An index beyond a table reads its last entry, which is never meant where a table has an entry for
 // each batch element, head or token.
 void check_tables(const Expr& expression, const Extent& extent, std::string_view what) {
@@ -58,8 +76,7 @@ void check_tables(const Expr& expression, const Extent& extent, std::string_view
     const Table& table = node.table();
     const auto range = range_of(node.operands[0], extent);
     if (range && is_too_short(table.size(), *range)) {
-      throw GraphError(fmt::format("{}: table {} has {} entries, but {} is {}", what, table.name(),
-                                   table.size(), range->name, range->size));
+      throw GraphError(fmt::format("{}: {}", what, too_short(table, *range)));
     }
   }
   for (const Expr& operand : node.operands) {

@@ -25,6 +25,10 @@ struct DenseData {
   BitTensor keep;
 };
 
+// How the names of tables begin that ready-made masks make of offsets and lengths.
+inline constexpr std::string_view kDocumentTable = "documents";
+inline constexpr std::string_view kLengthTable = "kv_lengths";
+
 struct BlockData {
   BitTensor keep;  // one bit a block
   std::int64_t block_size = 0;

@@ -74,7 +74,7 @@ Table document_table(std::span<const std::int32_t> cu_seqlens) {
     std::fill(documents.begin() + cu_seqlens[i], documents.begin() + cu_seqlens[i + 1],
               static_cast<std::int64_t>(i));
   }
-  return make_table("documents", std::move(documents));
+  return make_table(mask::kDocumentTable, std::move(documents));
 }
 
 const Expr& q() {
@@ -203,7 +203,8 @@ Mask key_padding(std::span<const std::int64_t> kv_lengths) {
   for (std::size_t i = 0; i < kv_lengths.size(); ++i) {
     check_range("key_padding", fmt::format("length {}:", i), kv_lengths[i], 0);
   }
-  return k() < make_table("kv_lengths", {kv_lengths.begin(), kv_lengths.end()})[batch_index()];
+  return k() <
+         make_table(mask::kLengthTable, {kv_lengths.begin(), kv_lengths.end()})[batch_index()];
 }
 
 Mask key_padding(const Capture& keep) {
