@@ -11,7 +11,8 @@
 namespace stof::compile {
 
 void check_entry(const CompiledKernel& kernel, const std::string& file, const std::string& name,
-                 std::span<const std::int64_t> argument_bytes) {
+                 std::span<const std::int64_t> argument_bytes,
+                 std::span<const std::string> argument_names) {
   const auto is_it = [&](const FunctionResources& function) {
     return function.is_entry && function.name == name;
   };
@@ -29,10 +30,15 @@ void check_entry(const CompiledKernel& kernel, const std::string& file, const st
   }
   const auto [parameter, argument] = std::ranges::mismatch(parameters, argument_bytes);
   if (parameter != parameters.end()) {
-    throw TemplateError(file, 1, 1,
-                        fmt::format("parameter {} of the kernel is of {} bytes, the argument that "
-                                    "its launch passes of {}",
-                                    parameter - parameters.begin(), *parameter, *argument));
+    const auto number = static_cast<std::size_t>(parameter - parameters.begin());
+    throw TemplateError(
+        file, 1, 1,
+        fmt::format(
+            "parameter {} of the kernel is of {} bytes, the argument that its launch "
+            "passes{} of {}",
+            number, *parameter,
+            number < argument_names.size() ? fmt::format(", {},", argument_names[number]) : "",
+            *argument));
   }
 }
 

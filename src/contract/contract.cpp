@@ -41,9 +41,10 @@ class ContractReader {
 
   TemplateContract read() {
     header_.expect_fields(
-        {"contract", "name", "version", "summary", "ports", "pattern", "dtypes", "launch"},
+        {"contract", "name", "version", "summary", "ports", "pattern", "dtypes", "resources",
+         "launch"},
         {"replaces", "escapes", "accumulate", "constraints", "params", "restrictions", "weights",
-         "workspace", "resources", "cost", "hooks", "deterministic", "tests"});
+         "workspace", "cost", "hooks", "deterministic", "tests"});
     if (const HeaderValue schema = header_["contract"]; schema.integer() != kSchema) {
       schema.fail(
           fmt::format("schema {} is not known, this version reads {}", schema.integer(), kSchema));
@@ -369,13 +370,11 @@ class ContractReader {
       contract_.workspace.must_be_zero =
           workspace.has("must_be_zero") && workspace["must_be_zero"].boolean();
     }
-    if (header_.has("resources")) {
-      const HeaderValue resources = header_["resources"];
-      resources.expect_fields({"threads", "shared_bytes", "registers"}, {});
-      contract_.resources = {.threads = amount(resources["threads"]),
-                             .shared_bytes = amount(resources["shared_bytes"]),
-                             .registers = amount(resources["registers"])};
-    }
+    const HeaderValue resources = header_["resources"];
+    resources.expect_fields({"threads", "shared_bytes", "registers"}, {});
+    contract_.resources = {.threads = amount(resources["threads"]),
+                           .shared_bytes = amount(resources["shared_bytes"]),
+                           .registers = amount(resources["registers"])};
   }
 
   std::vector<expr::Formula> extents(const HeaderValue& value) {

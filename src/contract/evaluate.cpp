@@ -311,6 +311,17 @@ std::vector<std::int64_t> argument_bytes(const TemplateContract& contract,
   return bytes;
 }
 
+std::vector<std::string> argument_texts(const TemplateContract& contract) {
+  std::vector<std::string> texts;
+  for (const Argument& argument : contract.launch.arguments) {
+    texts.push_back(argument.kind == ArgumentKind::Scalar      ? argument.value.expr().text()
+                    : argument.kind == ArgumentKind::Mask      ? "mask." + argument.name
+                    : argument.kind == ArgumentKind::Workspace ? "workspace"
+                                                               : argument.name);
+  }
+  return texts;
+}
+
 bool lies_transposed(const Port& port, const ContractScope& scope) {
   const auto stride = [&](std::size_t axis) {
     const auto found = scope.strides.find(port.name + "." + port.shape[axis].dim);

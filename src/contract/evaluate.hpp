@@ -101,6 +101,9 @@ std::vector<expr::Value> scalar_arguments(const TemplateContract& contract,
 std::vector<std::int64_t> argument_bytes(const TemplateContract& contract,
                                          const ContractScope& scope);
 
+// What each argument of launch.arguments is: a port, an array of the mask or an expression.
+std::vector<std::string> argument_texts(const TemplateContract& contract);
+
 // Whether a port lies together along the axis before its last and not along the last; TMA then
 // takes the two in the other order.
 bool lies_transposed(const Port& port, const ContractScope& scope);

@@ -10,7 +10,6 @@
 
 #include <fmt/format.h>
 
-#include "base/text.hpp"
 #include "graph/append.hpp"
 #include "graph/dim_text.hpp"
 #include "graph/infer.hpp"
@@ -37,11 +36,7 @@ constexpr std::size_t kMaxValues = 1 << 24;
 
 // What is expected in place of a name that no operator has.
 std::string an_operator(std::string_view name) {
-  std::vector<std::string> known;
-  for (const OpInfo& info : all_ops()) {
-    known.emplace_back(info.name);
-  }
-  const std::string_view nearest = base::nearest(name, known);
+  const std::string nearest = nearest_op_name(name);
   return nearest.empty() ? "the name of an operator"
                          : fmt::format("the name of an operator; did you mean {}?", nearest);
 }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.hpp"
 #include "stof/error.hpp"
 
 namespace stof::graph {
@@ -243,6 +244,14 @@ const AttributeInfo* OpInfo::attribute(std::string_view attribute_name) const {
 std::span<const OpInfo> all_ops() {
   static const std::vector<OpInfo> table = make_table();
   return table;
+}
+
+std::string nearest_op_name(std::string_view name) {
+  std::vector<std::string> known;
+  for (const OpInfo& info : all_ops()) {
+    known.emplace_back(info.name);
+  }
+  return std::string(base::nearest(name, known));
 }
 
 const OpInfo& op_info(OpKind kind) {

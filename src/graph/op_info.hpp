@@ -60,6 +60,8 @@ struct OpInfo {
 
 // Every operator, in the order of OpKind.
 std::span<const OpInfo> all_ops();
+// The name of an operator that is nearest to a misspelt one; empty where none is near.
+std::string nearest_op_name(std::string_view name);
 const OpInfo& op_info(OpKind kind);
 std::string_view name(OpKind kind);
 std::optional<OpKind> op_kind_from_name(std::string_view name);

@@ -14,6 +14,8 @@
 #include "compile/check_entry.hpp"
 #include "compile/compile_all.hpp"
 #include "contract/contract.hpp"
+#include "contract/evaluate.hpp"
+#include "contract/header.hpp"
 #include "fusion/template_library.hpp"
 #include "graph/op_info.hpp"
 #include "render/value.hpp"
@@ -82,7 +84,7 @@ Sources render_cases(const render::Renderer& renderer, const std::string& file,
 std::vector<compile::FunctionResources> compile_sources(const CheckTools& tools,
                                                         const Sources& sources,
                                                         const std::string& file,
-                                                        const std::string& entry,
+                                                        const contract::TemplateContract& contract,
                                                         std::vector<std::string>& warnings) {
   const auto outcomes = compile::compile_all(*tools.compiler, sources.tasks, {.stop = tools.stop});
   std::vector<compile::FunctionResources> resources;
@@ -95,14 +97,15 @@ std::vector<compile::FunctionResources> compile_sources(const CheckTools& tools,
       }
     }
     try {
-      compile::check_entry(*outcomes[i].kernel, file, entry, sources.uses[i].argument_bytes);
+      compile::check_entry(*outcomes[i].kernel, file, contract.name, sources.uses[i].argument_bytes,
+                           contract::argument_texts(contract));
     } catch (const TemplateError& error) {
       throw GraphError(fmt::format("{}: {}", sources.cases[i], error.what()));
     }
     for (const std::string& fault : compile::quality_faults(*outcomes[i].kernel)) {
       warnings.push_back(fmt::format("{}: {}", sources.cases[i], fault));
     }
-    resources.push_back(outcomes[i].kernel->entry(entry));
+    resources.push_back(outcomes[i].kernel->entry(contract.name));
   }
   return resources;
 }
@@ -154,7 +157,7 @@ std::map<std::string, std::string> shipped_and(const render::TemplateStore& stor
 }
 
 // An alternative may leave out the last operands of the others.
-void check_operands(const contract::PatternStep& step, const std::string& place,
+void check_operands(const contract::PatternStep& step, const contract::HeaderValue& place,
                     std::span<const graph::OpKind> kinds) {
   const std::size_t count = step.inputs.size();
   std::size_t most = 0;
@@ -162,39 +165,41 @@ void check_operands(const contract::PatternStep& step, const std::string& place,
   for (const graph::OpKind kind : kinds) {
     const graph::OpInfo& info = graph::op_info(kind);
     if (count < graph::at(info.min_inputs())) {
-      throw GraphError(fmt::format("{}: {} of {} operands, the least is {}", place, info.name,
-                                   count, info.min_inputs()));
+      place.fail(
+          fmt::format("{} of {} operands, the least is {}", info.name, count, info.min_inputs()));
     }
     if (step.outputs.size() > graph::at(info.max_outputs)) {
-      throw GraphError(fmt::format("{}: {} with {} results, the most is {}", place, info.name,
-                                   step.outputs.size(), info.max_outputs));
+      place.fail(fmt::format("{} with {} results, the most is {}", info.name, step.outputs.size(),
+                             info.max_outputs));
     }
     most = std::max(most, info.inputs.size());
     is_variadic = is_variadic || info.is_variadic;
   }
   if (!kinds.empty() && count > most && !is_variadic) {
-    throw GraphError(
-        fmt::format("{}: {} of {} operands, the most is {}", place, step.op, count, most));
+    place.fail(fmt::format("{} of {} operands, the most is {}", step.op, count, most));
   }
 }
 
-// Operators and attributes that there are. Throws GraphError for others.
-void check_pattern(const contract::TemplateContract& contract) {
+// Operators and attributes that there are. Throws TemplateError for others.
+void check_pattern(const contract::TemplateContract& contract,
+                   const contract::HeaderValue& pattern) {
+  const std::vector<contract::HeaderValue> places = pattern.items();
   for (std::size_t i = 0; i < contract.pattern.size(); ++i) {
     const contract::PatternStep& step = contract.pattern[i];
-    const std::string place = fmt::format("pattern.{}", i);
+    const contract::HeaderValue& place = places.at(i);
     std::vector<std::string> names = step.alternatives;
     names.insert(names.begin(), step.op);
     std::vector<graph::OpKind> kinds;
     for (const std::string& name : names) {
       const auto kind = graph::op_kind_from_name(name);
       if (!kind && name != kCopy) {
-        throw GraphError(fmt::format("{}: there is no operator '{}'", place, name));
+        const std::string nearest = graph::nearest_op_name(name);
+        place.fail(fmt::format("there is no operator '{}'{}", name,
+                               nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest)));
       }
       if (kind && graph::op_info(*kind).is_composite && *kind != graph::OpKind::Attention) {
-        throw GraphError(fmt::format(
-            "{}: {} is taken apart before templates are matched, name what it is made of", place,
-            name));
+        place.fail(fmt::format(
+            "{} is taken apart before templates are matched, name what it is made of", name));
       }
       if (kind) {
         kinds.push_back(*kind);
@@ -203,10 +208,9 @@ void check_pattern(const contract::TemplateContract& contract) {
         const std::vector<std::string> known =
             kind ? fusion::pattern_attributes(*kind) : std::vector<std::string>();
         if (std::ranges::find(known, attribute.name) == known.end()) {
-          throw GraphError(
-              fmt::format("{}: {} has no attribute '{}', {}", place, name, attribute.name,
-                          known.empty() ? std::string("it has none")
-                                        : fmt::format("it has {}", fmt::join(known, ", "))));
+          place.fail(fmt::format("{} has no attribute '{}', {}", name, attribute.name,
+                                 known.empty() ? std::string("it has none")
+                                               : fmt::format("it has {}", fmt::join(known, ", "))));
         }
       }
     }
@@ -267,7 +271,7 @@ TemplateCheck check_template(const CheckTools& tools, const std::string& file) {
     }
     contract = contract::parse_contract(file, text->text);
     fusion::read_templates(shipped_and(renderer.store(), file));  // its name is its own, say
-    check_pattern(contract);
+    check_pattern(contract, contract::HeaderValue::read(file, text->text)["pattern"]);
     if (contract.tests.empty()) {
       throw GraphError("\"tests\" names no dims to try");
     }
@@ -279,7 +283,7 @@ TemplateCheck check_template(const CheckTools& tools, const std::string& file) {
                        fmt::join(sources.targets, ", "), sources.tasks.size());
   });
   climb("compile", [&] {
-    resources = compile_sources(tools, sources, file, contract.name, check.warnings);
+    resources = compile_sources(tools, sources, file, contract, check.warnings);
     return fmt::format("{} sources, {} warnings", sources.tasks.size(), check.warnings.size());
   });
   climb("resources", [&] {

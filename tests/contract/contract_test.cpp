@@ -123,9 +123,9 @@ const std::vector<Fault> kFaults = {
     {"/summary", 7, "summary: expected a string, found number"},
     {"/colour", 1,
      "colour: unknown field; known are contract, name, version, summary, ports, pattern, dtypes, "
-     "launch, "
+     "resources, launch, "
      "replaces, escapes, accumulate, constraints, params, restrictions, weights, workspace, "
-     "resources, cost, "
+     "cost, "
      "hooks, deterministic, tests"},
     {"/dtypes/T/0", "float8",
      "dtypes.T.0: 'float8' is no dtype: float16, bfloat16, float32, int32, int64, uint8, bool"},
@@ -208,8 +208,8 @@ TEST_CASE("each fault has its own error") {
     CAPTURE(fault.pointer);
     CHECK(error_of(header) == fault.error);
   }
-  for (const char* field :
-       {"contract", "name", "version", "summary", "ports", "pattern", "dtypes", "launch"}) {
+  for (const char* field : {"contract", "name", "version", "summary", "ports", "pattern", "dtypes",
+                            "resources", "launch"}) {
     json header = full_header();
     header.erase(field);
     CHECK(error_of(header) == std::string("the header: the field '") + field + "' is missing");
