@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <charconv>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
@@ -42,7 +43,8 @@ std::optional<std::filesystem::path> find_lock_folder(
     const std::optional<std::filesystem::path>& runtime_dir) {
   std::optional<std::filesystem::path> candidates[] = {
       std::nullopt, std::filesystem::path(fmt::format("/dev/shm/stof-{}", geteuid()))};
-  if (runtime_dir) {
+  std::error_code ignored;
+  if (runtime_dir && std::filesystem::is_directory(*runtime_dir, ignored)) {
     candidates[0] = *runtime_dir / "stof";
   }
   for (const std::optional<std::filesystem::path>& folder : candidates) {

@@ -136,4 +136,6 @@ TEST_CASE("locks lie in the runtime folder, if nobody else gets in") {
   fs::create_symlink(folder / "real", folder / "stof");
   CHECK(find_lock_folder(folder.path()) == shared_memory);
   CHECK(find_lock_folder(std::nullopt) == shared_memory);
+  CHECK(find_lock_folder(folder / "none") == shared_memory);
+  CHECK_FALSE(fs::exists(folder / "none"));
 }
