@@ -43,9 +43,8 @@ class Lowerer {
       std::string misfits;
       auto launches = planner_.plan(group, misfits);
       if (!launches) {
-        throw GraphError(fmt::format("lower: no template takes segment {} of {}, {}:{}", number,
-                                     scheme.hex(), segment_text(order_, segments[number], ir_),
-                                     misfits));
+        throw GraphError(fmt::format("lower: no template takes {}:{}",
+                                     segment_text(order_, segments[number], ir_), misfits));
       }
       add(*std::move(launches), static_cast<int>(number));
       lowered_.groups.push_back(operators_of(order_, segments[number]));

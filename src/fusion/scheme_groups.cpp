@@ -28,8 +28,7 @@ std::string segment_text(const OperatorOrder& order, const Segment& segment, con
     texts.push_back(
         fmt::format("{} ('{}')", graph::name(op.kind), graph::value_at(ir, op.outputs[0]).name));
   }
-  return fmt::format("operators {} to {}: {}", segment.begin, segment.end - 1,
-                     fmt::join(texts, ", "));
+  return fmt::format("{}", fmt::join(texts, ", "));
 }
 
 std::vector<Group> groups_of(const Scheme& scheme, const OperatorOrder& order, const graph::Ir& ir,
@@ -42,8 +41,9 @@ std::vector<Group> groups_of(const Scheme& scheme, const OperatorOrder& order, c
   for (const Segment& segment : scheme.segments()) {
     std::optional<Group> group = planner.best_group(operators_of(order, segment));
     if (!group) {
-      throw GraphError(fmt::format("scheme: no template runs segment {} of {}, {}", groups.size(),
-                                   scheme.hex(), segment_text(order, segment, ir)));
+      throw GraphError(fmt::format(
+          "scheme: no template runs segment {} of {}, operators {} to {}: {}", groups.size(),
+          scheme.hex(), segment.begin, segment.end - 1, segment_text(order, segment, ir)));
     }
     groups.push_back(*std::move(group));
   }

@@ -13,7 +13,7 @@ namespace stof::fusion {
 // The operators of a segment, by their indices in the graph.
 std::vector<int> operators_of(const OperatorOrder& order, const Segment& segment);
 
-// "operators 3 to 4: matmul ('scores'), add ('sum')"
+// "matmul ('scores'), add ('sum')"
 std::string segment_text(const OperatorOrder& order, const Segment& segment, const graph::Ir& ir);
 
 // The groups that a scheme says, in its order, which is one in which they can run. Throws
