@@ -55,6 +55,8 @@ class Buffer {
   void upload(const TensorView& host);
   // As many floats as the buffer has elements, row-major; each is rounded to this dtype.
   void upload(std::span<const float> values);
+  // As many integers as the buffer has elements of Int32: offsets, lengths.
+  void upload(std::span<const std::int32_t> values);
   // Copies out, after everything launched on it has finished.
   HostTensor download() const;
   std::vector<float> download_floats() const;
@@ -104,9 +106,10 @@ class Execution {
   // synchronize what is known by then of earlier launches.
   void launch(CUstream_st* stream = nullptr);
   // Waits until the stream has done all that it was given. Throws GraphError where a launch met a
-  // mask_input whose values are out of range, or which has more part tiles than max_part_tiles:
-  // outputs of that launch are as if nothing could be seen. Key lengths that are no part of a
-  // layout are kv_lengths, which never throw. On the reference backend launch itself throws.
+  // mask_input whose values are out of range, or on a GPU one that has more part tiles than
+  // max_part_tiles: outputs of that launch are as if nothing could be seen. Key lengths that are no
+  // part of a layout are kv_lengths, which never throw. On the reference backend launch itself
+  // throws.
   void synchronize(CUstream_st* stream = nullptr);
 
  private:

@@ -58,8 +58,9 @@ enum class MaskForm : std::uint8_t { KeyLengths, CuSeqlens, Dense, Csr };
 
 struct MaskInputOptions {
   MaskForm form = MaskForm::Dense;
-  std::int64_t max_part_tiles =
-      0;           // bound on 64 x 64 tiles that are neither empty nor full; 0 = no bound
+  // Bound on the 64 x 64 tiles that are neither empty nor full for which there is room on a GPU;
+  // 0 = no bound.
+  std::int64_t max_part_tiles = 0;
   Mask like = {};  // a sample that drives selection and tuning
 };
 

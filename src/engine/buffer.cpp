@@ -56,6 +56,15 @@ void Buffer::upload(std::span<const float> values) {
   memory_->write(tensor.bytes());
 }
 
+void Buffer::upload(std::span<const std::int32_t> values) {
+  if (dtype() != DType::Int32 ||
+      std::ssize(values) != HostTensor(dtype(), shape()).element_count()) {
+    throw GraphError(fmt::format("upload: {} integers of 32 bits do not fill a buffer of {}",
+                                 values.size(), engine::describe(dtype(), shape())));
+  }
+  memory_->write(std::as_bytes(values));
+}
+
 HostTensor Buffer::download() const {
   HostTensor tensor(dtype(), shape());
   memory_->read(tensor.bytes());

@@ -41,10 +41,11 @@ std::vector<fusion::JoinedWeight> weights_together(const engine::GpuBackend* gpu
                                            : std::vector<fusion::JoinedWeight>();
 }
 
-// The weights of the plan, of which find(name) gives a view, or nothing for one that is missing.
+// The weights of the plan, for the caller's `call`, of which find(name) gives a view, or nothing
+// for one that is missing.
 template <typename Find>
-Weights load(const engine::GpuBackend* gpu, const Plan& plan, const std::string& source,
-             std::size_t count, const Find& find) {
+Weights load(const char* call, const engine::GpuBackend* gpu, const Plan& plan,
+             const std::string& source, std::size_t count, const Find& find) {
   std::vector<TensorInfo> missing;
   std::ranges::copy_if(plan.weights(), std::back_inserter(missing),
                        [&](const TensorInfo& info) { return !find(info.name); });
@@ -62,17 +63,31 @@ Weights load(const engine::GpuBackend* gpu, const Plan& plan, const std::string&
     for (const std::string& part : joined.parts) {
       tensors.push_back(tensor_of(*std::ranges::find(plan.weights(), part, &TensorInfo::name)));
     }
-    std::vector<Buffer> buffers = engine::make_adjacent_buffers("load_weights", *gpu, tensors);
+    std::vector<Buffer> buffers = engine::make_adjacent_buffers(call, *gpu, tensors);
     for (std::size_t i = 0; i < buffers.size(); ++i) {
       data->tensors.emplace(joined.parts[i], std::move(buffers[i]));
     }
   }
   for (const TensorInfo& info : plan.weights()) {
     if (!data->tensors.contains(info.name)) {
-      data->tensors.emplace(info.name, engine::make_buffer("load_weights", gpu, tensor_of(info)));
+      data->tensors.emplace(info.name, engine::make_buffer(call, gpu, tensor_of(info)));
     }
   }
   return Weights(std::move(data));
+}
+
+Weights load_named(const char* call, const engine::GpuBackend* gpu, const Plan& plan,
+                   std::span<const NamedTensor> tensors) {
+  std::map<std::string, const TensorView*> by_name;
+  for (const NamedTensor& tensor : tensors) {
+    if (!by_name.emplace(tensor.name, &tensor.view).second) {
+      throw GraphError(fmt::format("weights: '{}' is given twice", tensor.name));
+    }
+  }
+  return load(call, gpu, plan, "the given list", tensors.size(), [&](const std::string& name) {
+    const auto found = by_name.find(name);
+    return found == by_name.end() ? nullptr : found->second;
+  });
 }
 
 }  // namespace
@@ -98,23 +113,14 @@ void check_weights(const PlanData& plan, const WeightsData& weights) {
 
 Weights Engine::load_weights(const Plan& plan, const std::filesystem::path& file) const {
   const io::SafetensorsFile tensors = io::SafetensorsFile::open(file);
-  return load(gpu_.get(), plan, file.string(), tensors.names().size(),
+  return load("load_weights", gpu_.get(), plan, file.string(), tensors.names().size(),
               [&](const std::string& name) {
                 return tensors.contains(name) ? std::optional(tensors.view(name)) : std::nullopt;
               });
 }
 
 Weights Engine::load_weights(const Plan& plan, std::span<const NamedTensor> tensors) const {
-  std::map<std::string, const TensorView*> by_name;
-  for (const NamedTensor& tensor : tensors) {
-    if (!by_name.emplace(tensor.name, &tensor.view).second) {
-      throw GraphError(fmt::format("weights: '{}' is given twice", tensor.name));
-    }
-  }
-  return load(gpu_.get(), plan, "the given list", tensors.size(), [&](const std::string& name) {
-    const auto found = by_name.find(name);
-    return found == by_name.end() ? nullptr : found->second;
-  });
+  return load_named("load_weights", gpu_.get(), plan, tensors);
 }
 
 Weights Engine::random_weights(const Plan& plan) const {
@@ -123,7 +129,7 @@ Weights Engine::random_weights(const Plan& plan) const {
   for (auto& [name, tensor] : tensors) {
     named.push_back({name, tensor.view()});
   }
-  return load_weights(plan, named);
+  return load_named("random_weights", gpu_.get(), plan, named);
 }
 
 }  // namespace stof

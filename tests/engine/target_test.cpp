@@ -166,6 +166,13 @@ TEST_CASE("a plan for a target cannot be bound") {
     CHECK(
         std::string(error.what()).starts_with("load_weights: the engine builds for target sm_90a"));
   }
+  try {
+    builder.engine.random_weights(plan);
+    FAIL("no error");
+  } catch (const stof::GraphError& error) {
+    CHECK(std::string(error.what())
+              .starts_with("random_weights: the engine builds for target sm_90a"));
+  }
   const stof::Engine reference({.backend = stof::Backend::Reference});
   try {
     plan.bind(reference.random_weights(reference.build(norm())), {});
