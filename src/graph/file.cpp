@@ -23,9 +23,11 @@ constexpr std::size_t kMaxJsonBytes = std::size_t{256} << 20;
 void Graph::save(const std::filesystem::path& json, const std::filesystem::path& data) const {
   Saved saved = to_json();
   if (!saved.data.empty() && data.empty()) {
-    throw GraphError(fmt::format(
-        "{}: the graph has {} tensors of masks or tables, and no file for them is named",
-        json.string(), saved.data.size()));
+    throw GraphError(
+        fmt::format("{}: the graph has {} tensors of masks or tables, and no file for them is "
+                    "named: the second "
+                    "argument of Graph::save, --data of the command",
+                    json.string(), saved.data.size()));
   }
   if (!data.empty()) {
     std::vector<NamedTensor> tensors;

@@ -52,7 +52,8 @@ TEST_CASE("graph files: errors name the file") {
   const Graph masked = attention(key_5());
   CHECK(error_of<GraphError>([&] { masked.save(folder / "m.json"); }) ==
         (folder / "m.json").string() +
-            ": the graph has 1 tensors of masks or tables, and no file for them is named");
+            ": the graph has 1 tensors of masks or tables, and no file for them is named: the "
+            "second argument of Graph::save, --data of the command");
   CHECK_FALSE(std::filesystem::exists(folder / "m.json"));
 
   masked.save(folder / "m.json", folder / "m.safetensors");
