@@ -339,7 +339,9 @@ class Mask(Command):
         self.assertIn("<title>", svg)
 
     def test_bad_masks(self) -> None:
-        self.assert_fails(1, "--length", "mask", "causal")
+        self.assert_fails(2, "--length", "mask", "causal")
+        self.assert_fails(2, "--plane requires --png or --svg", "mask", "causal", "--length", 8, "--plane", 1)
+        self.assert_fails(2, "'m.svg' does not end in .png", "mask", "causal", "--length", 8, "--png", "m.svg")
         self.assert_fails(1, "column 8", "mask", "k_pos <", "--length", 8)
         self.assert_fails(1, "frob is not defined", "mask", "frob", "--length", 8)
         self.assert_fails(1, "strided(stride) takes 1 arguments, has 0", "mask", "strided", "--length", 8)

@@ -63,7 +63,7 @@ Chosen choose(const MaskOptions& options) {
     return {std::move(mask), extent};
   }
   if (!given_q || !given_kv) {
-    throw GraphError("mask: --length, or --q-len and --kv-len, say for how many tokens");
+    throw CLI::RequiredError("mask: --length, or --q-len and --kv-len,");
   }
   extent.q_len = *given_q;
   extent.kv_len = *given_kv;
@@ -158,16 +158,29 @@ void add_mask(CLI::App& stof) {
   app->add_option("--kv-len", options->kv_len, "Keys");
   app->add_option("--batch", options->extent.batch, "Batch elements")->capture_default_str();
   app->add_option("--heads", options->extent.heads, "Heads")->capture_default_str();
-  app->add_option("--png", options->png, "Draw it")->type_name("FILE.png");
-  app->add_option("--svg", options->svg, "Draw it")->type_name("FILE.svg");
+  const auto add_picture = [app](const char* option, std::string& file, std::string_view ending) {
+    app->add_option(option, file, "Draw it")
+        ->type_name(fmt::format("FILE{}", ending))
+        ->check([ending](const std::string& name) {
+          return name.ends_with(ending) ? "" : fmt::format("'{}' does not end in {}", name, ending);
+        });
+  };
+  add_picture("--png", options->png, ".png");
+  add_picture("--svg", options->svg, ".svg");
   app->add_option("--cell", options->cell,
                   "Pairs that a side of a pixel stands for, a power of two; 64 draws the tiles");
-  app->add_option("--plane", options->plane, "Which one to draw: batch element * heads + head")
-      ->capture_default_str();
+  const CLI::Option* const plane =
+      app->add_option("--plane", options->plane, "Which one to draw: batch element * heads + head")
+          ->capture_default_str();
   app->add_flag("--json", options->is_json, "For programs");
   app->footer(
       fmt::format("{}\nReady-made: {}", kMaskExamples, fmt::join(mask::ready_made_masks(), ", ")));
-  app->callback([options] { show_mask(*options); });
+  app->callback([options, plane] {
+    if (*plane && options->png.empty() && options->svg.empty()) {
+      throw CLI::RequiresError("--plane", "--png or --svg");
+    }
+    show_mask(*options);
+  });
 }
 
 }  // namespace stof::command
