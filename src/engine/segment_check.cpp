@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/float16.hpp"
+#include "engine/mask_sample.hpp"
 #include "graph/append.hpp"
 #include "graph/op_info.hpp"
 #include "reference/run.hpp"
@@ -108,9 +109,10 @@ HostTensor integers_for(const graph::Ir& ir, int id) {
       const graph::Value& k = graph::value_at(ir, op.inputs[1]);
       return constant_tensor(value.dtype, shape, static_cast<double>(k.shape[2].value()));
     }
-    const auto* form = graph::find_attribute<std::string>(op, "mask_form");
-    if (op.kind == OpKind::Attention && reads(4) && form != nullptr && *form == "dense") {
-      return constant_tensor(value.dtype, shape, 1);
+    for (const std::size_t input : {4, 5}) {  // of a mask that arrives at run time
+      if (op.kind == OpKind::Attention && reads(input)) {
+        return mask_sample(ir, op, input);
+      }
     }
   }
   throw GraphError(fmt::format("tune: what '{}' may hold is not known", value.name));

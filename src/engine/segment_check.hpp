@@ -16,9 +16,9 @@ namespace stof::engine {
 using HostTensors = std::map<std::string, HostTensor>;
 
 // Normally distributed data for every input and weight of a static graph, equal for equal graphs:
-// matrices of weights are scaled so that products stay near 1; ids are in range, nothing is masked
-// beyond what the graph says. Throws GraphError for an input of which it is not known what it may
-// hold.
+// matrices of weights are scaled so that products stay near 1; ids are in range, and masks that
+// arrive at run time are like their samples. Throws GraphError for an input of which it is not
+// known what it may hold.
 HostTensors random_tensors(const graph::Ir& ir);
 // The weights among them; the inputs may be of any shape.
 HostTensors random_weights(const graph::Ir& ir);
