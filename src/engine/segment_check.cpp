@@ -69,14 +69,6 @@ HostTensor normal_tensor(DType dtype, const std::vector<std::int64_t>& shape, st
   return tensor;
 }
 
-HostTensor constant_tensor(DType dtype, const std::vector<std::int64_t>& shape, double value) {
-  HostTensor tensor(dtype, shape);
-  for (std::int64_t i = 0; i < tensor.element_count(); ++i) {
-    tensor.set(i, value);
-  }
-  return tensor;
-}
-
 std::int64_t last_extent(const graph::Value& value) {
   return value.shape.rank() == 0 ? 1 : value.shape[value.shape.rank() - 1].value();
 }
@@ -105,11 +97,7 @@ HostTensor integers_for(const graph::Ir& ir, int id) {
     if (op.kind == OpKind::Rotary && reads(1)) {
       return spread_integers(value.dtype, shape, 512);
     }
-    if (op.kind == OpKind::Attention && reads(3)) {
-      const graph::Value& k = graph::value_at(ir, op.inputs[1]);
-      return constant_tensor(value.dtype, shape, static_cast<double>(k.shape[2].value()));
-    }
-    for (const std::size_t input : {4, 5}) {  // of a mask that arrives at run time
+    for (const std::size_t input : {3, 4, 5}) {  // numbers of keys, and a mask that arrives
       if (op.kind == OpKind::Attention && reads(input)) {
         return mask_sample(ir, op, input);
       }

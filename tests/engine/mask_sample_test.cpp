@@ -10,7 +10,7 @@
 
 #include "engine/segment_check.hpp"
 #include "graph/normalise.hpp"
-#include "reference/run.hpp"
+#include "reference/testing.hpp"
 #include "stof/stof.hpp"
 
 using namespace stof;  // NOLINT(google-build-using-namespace)
@@ -27,22 +27,20 @@ graph::Ir attention(const Options& options, std::int64_t q_len, std::int64_t kv_
   return graph::normalise_but_attention(built.ir());
 }
 
+Options masked(const Shape& shape, const MaskInputOptions& options) {
+  return [=](Graph& built) {
+    return AttentionOptions{.mask_input = built.mask_input("m", shape, options)};
+  };
+}
+
 std::vector<double> run(const graph::Ir& ir) {
   engine::HostTensors tensors = engine::random_tensors(ir);
-  reference::Tensors views;
-  for (auto& [name, tensor] : tensors) {
-    views.emplace(name, tensor.view());
-  }
-  return reference::run(Graph(ir), views, {.precision = Precision::Float64}).at("o").values;
+  return testing::run_exactly(Graph(ir), tensors).at("o").values;
 }
 
 std::vector<double> with_input(const Shape& shape, const MaskInputOptions& options,
                                std::int64_t q_len = 100, std::int64_t kv_len = 100) {
-  return run(attention(
-      [&](Graph& built) {
-        return AttentionOptions{.mask_input = built.mask_input("m", shape, options)};
-      },
-      q_len, kv_len));
+  return run(attention(masked(shape, options), q_len, kv_len));
 }
 
 std::vector<double> with_fixed(const Mask& mask, std::int64_t q_len = 100,
@@ -51,18 +49,9 @@ std::vector<double> with_fixed(const Mask& mask, std::int64_t q_len = 100,
 }
 
 std::vector<double> offsets(const Shape& shape, const Mask& like) {
-  const graph::Ir ir = attention(
-      [&](Graph& built) {
-        return AttentionOptions{.mask_input = built.mask_input(
-                                    "m", shape, {.form = MaskForm::CuSeqlens, .like = like})};
-      },
-      100, 100);
-  const HostTensor tensor = engine::random_tensors(ir).at("m");
-  std::vector<double> values;
-  for (std::int64_t i = 0; i < tensor.element_count(); ++i) {
-    values.push_back(tensor.at(i));
-  }
-  return values;
+  const graph::Ir ir =
+      attention(masked(shape, {.form = MaskForm::CuSeqlens, .like = like}), 100, 100);
+  return testing::values_of(engine::random_tensors(ir).at("m"));
 }
 
 }  // namespace

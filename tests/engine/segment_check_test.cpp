@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "graph/normalise.hpp"
-#include "reference/run.hpp"
+#include "reference/testing.hpp"
 #include "stof/error.hpp"
 #include "stof/stof.hpp"
 
@@ -47,13 +47,7 @@ graph::Ir attention_graph(std::int64_t length) {
 // Views are of tensors that may be written, which these are not.
 std::vector<double> whole(const graph::Ir& ir, const HostTensors& given) {
   HostTensors tensors = given;
-  stof::reference::Tensors views;
-  for (auto& [name, tensor] : tensors) {
-    views.emplace(name, tensor.view());
-  }
-  return stof::reference::run(Graph(ir), views, {.precision = stof::Precision::Float64})
-      .begin()
-      ->second.values;
+  return stof::testing::run_exactly(Graph(ir), tensors).begin()->second.values;
 }
 
 void check_against_whole(const graph::Ir& ir) {
