@@ -276,8 +276,7 @@ __global__ void __launch_bounds__(kDrawThreads, kDrawBlocks)
     return;
   }
   const TilePlace first_place(grid, tile_row, col);
-  const std::int64_t plane = first_place.batch * grid.mask_heads + first_place.head;
-  const std::int64_t* numbers = mask.row_numbers + plane * grid.q_len;
+  const std::int64_t* numbers = mask.row_numbers + first_place.first_row_of_plane(grid);
   const auto number_of = [&](int row) {
     return numbers[std::min(first_place.query + row, grid.q_len - 1)];
   };

@@ -37,7 +37,7 @@ __device__ void number_rows(const Program& program, const Grid& grid, int block,
   }
   const Step draw = load_step(program.steps + part.first_key_step);
   const int seed = draw.operands[draw.operands[0] == kKeyOperand ? 1 : 0];
-  mask.row_numbers[(place.batch * grid.mask_heads + place.head) * grid.q_len + point.query] =
+  mask.row_numbers[place.first_row_of_plane(grid) + point.query] =
       seed < kPrevious ? *slots.of_row(mask, seed, point.query)
                        : scalar_at(static_cast<Scalar>(seed - kScalar), grid, point);
 }

@@ -28,6 +28,11 @@ struct TilePlace {
     query = (row - plane * rows) * mask::kTile;
     key = col * mask::kTile;
   }
+
+  // The first query row of its plane, among those of all.
+  __device__ std::int64_t first_row_of_plane(const Grid& grid) const {
+    return (batch * grid.mask_heads + head) * grid.q_len;
+  }
 };
 
 }  // namespace stof::mask_layout
