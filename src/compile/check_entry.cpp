@@ -31,14 +31,12 @@ void check_entry(const CompiledKernel& kernel, const std::string& file, const st
   const auto [parameter, argument] = std::ranges::mismatch(parameters, argument_bytes);
   if (parameter != parameters.end()) {
     const auto number = static_cast<std::size_t>(parameter - parameters.begin());
-    throw TemplateError(
-        file, 1, 1,
-        fmt::format(
-            "parameter {} of the kernel is of {} bytes, the argument that its launch "
-            "passes{} of {}",
-            number, *parameter,
-            number < argument_names.size() ? fmt::format(", {},", argument_names[number]) : "",
-            *argument));
+    const std::string which =
+        number < argument_names.size() ? fmt::format(", {},", argument_names[number]) : "";
+    throw TemplateError(file, 1, 1,
+                        fmt::format("parameter {} of the kernel is of {} bytes, the argument that "
+                                    "its launch passes{} of {}",
+                                    number, *parameter, which, *argument));
   }
 }
 

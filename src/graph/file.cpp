@@ -25,8 +25,7 @@ void Graph::save(const std::filesystem::path& json, const std::filesystem::path&
   if (!saved.data.empty() && data.empty()) {
     throw GraphError(
         fmt::format("{}: the graph has {} tensors of masks or tables, and no file for them is "
-                    "named: the second "
-                    "argument of Graph::save, --data of the command",
+                    "named: the second argument of Graph::save, --data of the command",
                     json.string(), saved.data.size()));
   }
   if (!data.empty()) {

@@ -24,6 +24,20 @@ void check_all_tables(const Mask& mask, const Extent& extent, std::string_view w
   }
 }
 
+// What is too short, by what its user wrote.
+std::string table_text(const Table& table) {
+  const auto is_made_of = [&](std::string_view what) {
+    return table.name().starts_with(fmt::format("{}_", what));
+  };
+  if (is_made_of(kDocumentTable)) {
+    return fmt::format("documents end at {}", table.size());
+  }
+  if (is_made_of(kLengthTable)) {
+    return fmt::format("key_padding has {} lengths", table.size());
+  }
+  return fmt::format("table {} has {} entries", table.name(), table.size());
+}
+
 }  // namespace
 
 std::optional<NamedSize> range_of(const Expr& index, const Extent& extent) {
@@ -51,23 +65,6 @@ bool is_too_short(std::int64_t entries, const NamedSize& range) {
   return entries < range.size && !(entries == 1 && may_share);
 }
 
-namespace {
-
-// By what its user wrote.
-std::string too_short(const Table& table, const NamedSize& range) {
-  const auto is_made_of = [&](std::string_view what) {
-    return table.name().starts_with(std::string(what) + "_");
-  };
-  const std::string has = is_made_of(kDocumentTable)
-                              ? fmt::format("documents end at {}", table.size())
-                          : is_made_of(kLengthTable)
-                              ? fmt::format("key_padding has {} lengths", table.size())
-                              : fmt::format("table {} has {} entries", table.name(), table.size());
-  return fmt::format("{}, but {} is {}", has, range.name, range.size);
-}
-
-}  // namespace
-
 // An index beyond a table reads its last entry, which is never meant where a table has an entry for
 // each batch element, head or token.
 void check_tables(const Expr& expression, const Extent& extent, std::string_view what) {
@@ -76,7 +73,8 @@ void check_tables(const Expr& expression, const Extent& extent, std::string_view
     const Table& table = node.table();
     const auto range = range_of(node.operands[0], extent);
     if (range && is_too_short(table.size(), *range)) {
-      throw GraphError(fmt::format("{}: {}", what, too_short(table, *range)));
+      throw GraphError(
+          fmt::format("{}: {}, but {} is {}", what, table_text(table), range->name, range->size));
     }
   }
   for (const Expr& operand : node.operands) {

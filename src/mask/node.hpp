@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -20,14 +21,13 @@ inline constexpr std::int64_t kMaxLength = (std::int64_t{1} << 30) - 1;
 // recursion and writing them out are safe.
 inline constexpr int kMaxDepth = 256;
 inline constexpr int kMaxParts = 4096;
+// How the names of tables begin that ready-made masks make of offsets and lengths.
+inline constexpr std::string_view kDocumentTable = "documents";
+inline constexpr std::string_view kLengthTable = "kv_lengths";
 
 struct DenseData {
   BitTensor keep;
 };
-
-// How the names of tables begin that ready-made masks make of offsets and lengths.
-inline constexpr std::string_view kDocumentTable = "documents";
-inline constexpr std::string_view kLengthTable = "kv_lengths";
 
 struct BlockData {
   BitTensor keep;  // one bit a block

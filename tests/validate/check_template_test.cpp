@@ -88,8 +88,7 @@ TEST_CASE("check_template: the first rung that fails is the last, and says why")
   misspelt.replace(misspelt.find("addd(x, x)"), 10, "linear(x, x)");
   CHECK(fault_of(misspelt) ==
         "doubles.jinja:4:15: pattern.0: linear is taken apart before templates are matched, name "
-        "what it is made "
-        "of");
+        "what it is made of");
   std::string arity = doubles(kBody);
   arity.replace(arity.find("add(x, x)"), 9, "add(x)");
   CHECK(fault_of(arity) == "doubles.jinja:4:15: pattern.0: add of 1 operands, the least is 2");
