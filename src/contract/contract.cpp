@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::int64_t kSchema = 1;
 constexpr std::size_t kMaxParameterValues = 64;
-constexpr std::size_t kMaxConfigs = 65536;
+constexpr std::size_t kMaxConfigs = 131072;
 
 constexpr std::array<std::pair<std::string_view, WeightTransform>, 6> kTransforms = {{
     {"transpose", WeightTransform::Transpose},

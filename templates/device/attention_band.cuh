@@ -91,11 +91,18 @@ struct BandShared {
 
   __device__ __forceinline__ void load_stage(const TensorMap& k, const TensorMap& v, int slot,
                                              bool is_first, TileOrigin origin) {
+    load_keys(k, slot, is_first, origin);
+    load_values(v, slot, origin);
+  }
+  __device__ __forceinline__ void load_keys(const TensorMap& k, int slot, bool is_first,
+                                            TileOrigin origin) {
     constexpr int kQueryBytes = Shape::kKeyPanels * Shape::kQueryPanelBytes;
     const unsigned keys_barrier = shared_address(&keys_here[slot]);
     arrive_expecting(keys_barrier,
                      Shape::kKeyPanels * Shape::kPanelBytes + (is_first ? kQueryBytes : 0));
     load_panels<Shape::kKeyPanels>(shared_address(keys[slot]), k, keys_barrier, origin);
+  }
+  __device__ __forceinline__ void load_values(const TensorMap& v, int slot, TileOrigin origin) {
     const unsigned values_barrier = shared_address(&values_here[slot]);
     arrive_expecting(values_barrier, Shape::kValuePanels * Shape::kPanelBytes);
     load_panels<Shape::kValuePanels>(shared_address(values[slot]), v, values_barrier, origin);

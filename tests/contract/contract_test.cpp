@@ -226,7 +226,7 @@ TEST_CASE("a parameter space without bounds is refused") {
     header["params"]["p" + std::to_string(p)] = {{"values", values}, {"default", 0}};
   }
   CHECK(error_of(header) ==
-        "params.p3.values: a parameter has at most 64 values, and a template 65536 settings");
+        "params.p3.values: a parameter has at most 64 values, and a template 131072 settings");
 }
 
 }  // namespace stof::contract

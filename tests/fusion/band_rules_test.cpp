@@ -32,19 +32,21 @@ std::int64_t order_of_band(const Mask& mask, std::int64_t batch, std::int64_t he
   return config_of(attention(mask, batch, heads, length)).at("order");
 }
 
-// Why the band kernel refuses to have all keys of 128 queries at once, in steps of so many; empty
-// where it does not.
-std::string refusal_of_band(const Graph& graph, std::int64_t tile_k, std::int64_t step) {
+// Why the band kernel refuses stages of so many keys of 128 queries, in steps of so many; empty
+// where it does not. One stage has all keys at once.
+std::string refusal_of_band(const Graph& graph, std::int64_t tile_k, std::int64_t step,
+                            std::int64_t stages = 1, std::int64_t late_values = 0) {
   const std::string problem = fusion::problem_key(lowered_by(graph).origins.at(0).problem);
   const fusion::Setting setting{.kernel = "attention_band_sm90",
                                 .config = {{"tile_q", 128},
                                            {"tile_k", tile_k},
                                            {"step", step},
                                            {"key_groups", 1},
-                                           {"stages", 1},
+                                           {"stages", stages},
                                            {"blocks_per_sm", 1},
                                            {"overlap", 0},
-                                           {"order", 0}}};
+                                           {"order", 0},
+                                           {"late_values", late_values}}};
   return lowered_by(graph, {.scheme = {}, .settings = {{problem, setting}}}).origins.at(0).refusal;
 }
 
@@ -333,6 +335,25 @@ TEST_CASE("all keys of a tile that fit registers are as few groups of 16 as hold
   CHECK(keys(128) == 96);    // 11 to each side of 64 queries
   CHECK(keys(512) == 112);   // 22
   CHECK(keys(1024) == 128);  // 32
+}
+
+TEST_CASE("blocks that are all on an SM at once ask for values when their keys are there") {
+  const auto are_late = [](const char* mask, std::int64_t heads, std::int64_t length,
+                           std::int64_t head_dim) {
+    return config_of(mask, heads, length, head_dim).at("late_values") == 1;
+  };
+  CHECK(are_late("sliding", 12, 1024, 64));
+  CHECK(are_late("sliding", 12, 2048, 64));         // 384 blocks, three on an SM
+  CHECK_FALSE(are_late("sliding", 12, 4096, 64));   // 768
+  CHECK(are_late("sliding", 32, 1024, 64));         // 512, four on an SM
+  CHECK_FALSE(are_late("sliding", 48, 1024, 64));   // 768
+  CHECK(are_late("sliding", 12, 1024, 128));        // 192, two on an SM
+  CHECK_FALSE(are_late("sliding", 12, 2048, 128));  // 384
+  CHECK_FALSE(are_late("causal", 12, 1024, 64));    // stages
+  const Graph graph = attention("sliding", 12, 128, 64);
+  CHECK(refusal_of_band(graph, 160, 160, 1, 1).empty());
+  CHECK(refusal_of_band(graph, 64, 64, 2).empty());
+  CHECK_FALSE(refusal_of_band(graph, 64, 64, 2, 1).empty());
 }
 
 TEST_CASE("windows of many query tiles go to the kernel that walks along them") {
