@@ -288,6 +288,7 @@ class PlanAndCompile(Command):
         self.assertEqual({item["kind"] for item in items}, {"kernel", "plan", "rendering"})
         self.assertEqual(len(self.text("cache", "ls").splitlines()), len(items))
         self.assertEqual(self.text("cache", "verify"), f"{len(items)} entries, 0 damaged\n")
+        self.assertEqual(json.loads(self.text("cache", "verify", "--json")), {"entries": len(items), "damaged": []})
         rendering = next(item for item in items if item["kind"] == "rendering")
         kernel = next(item for item in items if item["kind"] == "kernel")
         self.assertIn("  template: matmul/", self.text("cache", "explain", rendering["digest"]))
@@ -304,6 +305,11 @@ class PlanAndCompile(Command):
         self.assertEqual(result.returncode, 1)
         self.assertIn(f"{kernel['path']}: ", result.stdout)
         self.assertIn(f"{len(items)} entries, 1 damaged\n", result.stdout)
+        result = self.stof("cache", "verify", "--json")
+        self.assertEqual(result.returncode, 1)
+        damaged = json.loads(result.stdout)["damaged"]
+        self.assertEqual([one["path"] for one in damaged], [kernel["path"]])
+        self.assertTrue(damaged[0]["fault"])
 
     def test_bad_targets(self) -> None:
         graph = self.write_graph()

@@ -97,15 +97,21 @@ void list(const CacheCommand& command) {
 
 void verify(const CacheCommand& command) {
   const std::vector<InventoryItem> items = entries(command.cache);
-  std::size_t faults = 0;
+  nlohmann::ordered_json damaged = nlohmann::ordered_json::array();
   for (const InventoryItem& item : items) {
     if (const std::optional<std::string> fault = cache::entry_fault(item)) {
-      ++faults;
-      print(fmt::format("{}: {}", item.path.string(), *fault));
+      damaged.push_back({{"path", item.path.string()}, {"fault", *fault}});
+      if (!command.is_json) {
+        print(fmt::format("{}: {}", item.path.string(), *fault));
+      }
     }
   }
-  print(fmt::format("{} entries, {} damaged", items.size(), faults));
-  if (faults > 0) {
+  if (command.is_json) {
+    print_json({{"entries", items.size()}, {"damaged", damaged}});
+  } else {
+    print(fmt::format("{} entries, {} damaged", items.size(), damaged.size()));
+  }
+  if (!damaged.empty()) {
     throw Failed{BadInput};
   }
 }
@@ -183,7 +189,8 @@ void add_cache(CLI::App& stof) {
       [](const CacheCommand& command) { print(command.cache.path().string()); });
   add("ls", "List its entries: kind, digest, bytes", list)
       ->add_flag("--json", options->is_json, "For programs");
-  add("verify", "Read every entry; exit code 1 where one is damaged", verify);
+  add("verify", "Read every entry; exit code 1 where one is damaged", verify)
+      ->add_flag("--json", options->is_json, "For programs");
   CLI::App* one = add("explain", "Say what an entry is and what it depends on", explain);
   one->add_option("DIGEST", options->digest, "Its digest, or how that begins")->required();
   one->add_flag("--json", options->is_json, "For programs");
