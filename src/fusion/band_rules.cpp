@@ -317,27 +317,33 @@ std::optional<KernelConfig> band_tiles_config(const Use& use, const AttentionMas
   return is_wide ? wide_tiles_config(use, per_row) : narrow_tiles_config(use, per_row);
 }
 
-constexpr double kManyTiles = 20;  // of 64 queries, for each SM
+// Whether the longest rows of several batch elements are best side by side: where rows are uneven,
+// and blocks of an element few, which one after the other would each end with short rows alone. Of
+// many elements with short rows this is little, and keys of several of them leave L2 before they
+// are read again.
+bool has_longest_first(const Use& use, double per_row) {
+  constexpr double kManyTiles = 20;  // for each SM
+  const std::int64_t long_queries = has_wide_heads(use) ? 2048 : 1024;
+  return use.dim("batch") > 1 && !has_even_rows(use, per_row) &&
+         use.dim("heads") * mask::ceil_div(use.dim("q_len"), mask::kTile) <
+             4 * use.scope.device.at("device.sm_count") &&
+         (tiles_per_sm(use) < kManyTiles || use.dim("q_len") >= long_queries);
+}
 
 // Whether the tiles of a head are best side by side, by times on an H100 and an H200: where heads
 // are short, and many, memory is what they wait for (1 to 5 % less; not of rows that TMA is slow
-// with, nor where heads share keys, 2 to 5 % more), and in long windows of wide heads. Of uneven
-// rows, while they are not many, an H200 takes 2 to 6 % less if the longest of several batch
-// elements come first, and an H100 1 % more.
+// with, nor where heads share keys, 2 to 5 % more), and in long windows of wide heads. Longest rows
+// first are best from shorter narrow heads on (2 to 6 % less on an H200, 1 % more on an H100).
 bool has_heads_in_turn(const Use& use, double per_row) {
-  constexpr std::int64_t kShortHead = 512;
-  constexpr std::int64_t kShortUnevenHead = 384;
-  constexpr double kLeastTiles = 10;  // for each SM
-  constexpr double kLeastWideTiles = 14;
+  constexpr double kManyTiles = 10;  // for each SM
+  constexpr double kManyWideTiles = 14;
   constexpr double kTilesOfWindows = 32;
   const bool is_wide = has_wide_heads(use);
+  const std::int64_t short_head = !is_wide && has_longest_first(use, per_row) ? 384 : 512;
   const double per_sm = tiles_per_sm(use);
-  if (use.dim("q_len") <= kShortHead) {
-    const bool is_longest_first = !is_wide && use.dim("batch") > 1 &&
-                                  !has_even_rows(use, per_row) &&
-                                  use.dim("q_len") > kShortUnevenHead && per_sm < kManyTiles;
-    return !is_longest_first && per_sm >= (is_wide ? kLeastWideTiles : kLeastTiles) &&
-           has_rows_of(use, 16) && use.dim("heads") == use.dim("kv_heads");
+  if (use.dim("q_len") <= short_head) {
+    return per_sm >= (is_wide ? kManyWideTiles : kManyTiles) && has_rows_of(use, 16) &&
+           use.dim("heads") == use.dim("kv_heads");
   }
   return is_wide && per_sm >= kTilesOfWindows && per_row >= kLongRow &&
          !has_open_side(use, use.scope.mask_band_first, use.scope.mask_band_end);
@@ -353,25 +359,17 @@ bool has_late_values(const Use& use, const KernelConfig& config) {
          blocks <= config.at("blocks_per_sm") * use.scope.device.at("device.sm_count");
 }
 
-// The same, with batch elements side by side where rows are uneven, blocks of an element few and
-// not in pairs: one after the other, each would end with short rows alone. Of many elements with
-// short rows this is little, and keys of several of them leave L2 before they are read again.
+// What band_tiles_config says, with the order of blocks, where that leaves it open, and of loads.
 std::optional<KernelConfig> band_config(const Use& use, const AttentionMask& mask) {
-  const std::int64_t long_queries = has_wide_heads(use) ? 2048 : 1024;
-  const double per_row = tiles_per_row(use, mask);
   std::optional<KernelConfig> config = band_tiles_config(use, mask);
   if (!config || config->at("order") != 0) {
     return config;
   }
+  const double per_row = tiles_per_row(use, mask);
   config->at("late_values") = has_late_values(use, *config) ? 1 : 0;
-  if (has_heads_in_turn(use, per_row)) {
-    config->at("order") = 3;
-  } else if (use.dim("batch") > 1 && !has_even_rows(use, per_row) &&
-             use.dim("heads") * mask::ceil_div(use.dim("q_len"), mask::kTile) <
-                 4 * use.scope.device.at("device.sm_count") &&
-             (tiles_per_sm(use) < kManyTiles || use.dim("q_len") >= long_queries)) {
-    config->at("order") = 1;
-  }
+  config->at("order") = has_heads_in_turn(use, per_row)   ? 3
+                        : has_longest_first(use, per_row) ? 1
+                                                          : 0;
   return config;
 }
 

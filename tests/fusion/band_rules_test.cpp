@@ -148,6 +148,7 @@ TEST_CASE("batch elements of short causal heads go side by side") {
   CHECK(is_side_by_side(causal(), 24, 12, 512));        // 36.0 and 36.5
   CHECK_FALSE(is_side_by_side(causal(), 32, 12, 512));  // 48.4 and 45.2
   CHECK_FALSE(is_side_by_side(causal(), 32, 12, 320));  // 27.3 and 26.5
+  CHECK(order_of_band(causal(), 2, 100, 512) == 3);     // an element has blocks enough
   CHECK(is_side_by_side(causal(), 16, 12, 2048));
   CHECK_FALSE(is_side_by_side(causal(), 16, 12, 4096));
   // Of 64 x 16 heads 43.3 us one after the other on an H200, 47.8 side by side; of longer ones 94.5
