@@ -8,7 +8,7 @@
 #include "device/attention_softmax.cuh"
 #include "device/cluster.cuh"
 #include "device/mma.cuh"
-#include "device/numeric.cuh"
+#include "device/pack.cuh"
 #include "device/stream.cuh"
 
 namespace stof {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "device/attention_softmax.cuh"
-#include "device/numeric.cuh"
+#include "device/pack.cuh"
 #include "device/stream.cuh"
 #include "device/tile_copy.cuh"
 

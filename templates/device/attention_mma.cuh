@@ -4,7 +4,7 @@
 
 #include "device/attention_rows.cuh"
 #include "device/mma.cuh"
-#include "device/numeric.cuh"
+#include "device/pack.cuh"
 
 namespace stof {
 

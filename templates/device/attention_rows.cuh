@@ -2,7 +2,7 @@
 #pragma once
 
 #include "device/async_copy.cuh"
-#include "device/numeric.cuh"
+#include "device/pack.cuh"
 
 namespace stof {
 

@@ -1,7 +1,7 @@
 // The online softmax of attention, on scores in the accumulator order of mma.m16n8k16.
 #pragma once
 
-#include "device/numeric.cuh"
+#include "device/pack.cuh"
 
 namespace stof {
 

@@ -5,7 +5,7 @@
 #include "device/attention_grid.cuh"
 #include "device/mbarrier.cuh"
 #include "device/mma.cuh"
-#include "device/numeric.cuh"
+#include "device/pack.cuh"
 #include "device/store_rows.cuh"
 #include "device/tensor_map.cuh"
 #include "device/warp_group.cuh"

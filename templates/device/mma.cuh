@@ -6,8 +6,7 @@
 // a 16-deep step.
 #pragma once
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
+#include "device/pack.cuh"
 
 namespace stof {
 

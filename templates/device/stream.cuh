@@ -2,7 +2,7 @@
 // epilogue adds.
 #pragma once
 
-#include "device/numeric.cuh"
+#include "device/pack.cuh"
 
 namespace stof {
 
