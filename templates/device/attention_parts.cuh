@@ -108,8 +108,8 @@ struct PartSums {
   template <int AtOnce, int Count>
   __device__ __forceinline__ void take(Rows& rows, float (&outputs)[1][Count], int first,
                                        int lane) const {
-    take_quads<AtOnce>(rows, outputs, parts, first, [&](int part, int i) {
-      return __ldcg(sums + (part * kQuads + i) * 32 + lane);
+    take_quads<AtOnce>(rows, outputs, parts, first, [&](int part) {
+      return [quads = sums + part * (kQuads * 32) + lane](int i) { return __ldcg(quads + i * 32); };
     });
   }
 };

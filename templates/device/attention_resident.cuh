@@ -59,8 +59,8 @@ struct BlockSums {
   template <typename Rows>
   __device__ __forceinline__ void take(Rows& rows, float (&outputs)[1][8], int of_warp, int piece,
                                        int lane) const {
-    take_quads<Blocks>(rows, outputs, Blocks, 2 * piece, [&](int block, int i) {
-      return load_from(block, &quads[of_warp][i][lane]);
+    take_quads<Blocks>(rows, outputs, Blocks, 2 * piece, [&](int block) {
+      return [&, block](int i) { return load_from(block, &quads[of_warp][i][lane]); };
     });
   }
 };

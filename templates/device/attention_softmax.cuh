@@ -363,11 +363,12 @@ __device__ __forceinline__ void leave_quads(float4* quads, const SoftmaxRows<1, 
 }
 
 // The sums of parts so left, AtOnce of them asked for at a time and in their order, so with the
-// same bits every time: of outputs from quad `first` on. `quad(part, i)` is quad i of this lane.
-template <int AtOnce, bool FromSigns, int Outputs, typename Quad>
+// same bits every time: of outputs from quad `first` on. `quads_of(part)(i)` is quad i of this
+// lane.
+template <int AtOnce, bool FromSigns, int Outputs, typename QuadsOf>
 __device__ __forceinline__ void take_quads(SoftmaxRows<1, FromSigns>& rows,
                                            float (&outputs)[1][Outputs], int parts, int first,
-                                           const Quad& quad) {
+                                           const QuadsOf& quads_of) {
   constexpr int kQuads = Outputs / 4;
   rows.clear();
 #pragma unroll
@@ -378,11 +379,15 @@ __device__ __forceinline__ void take_quads(SoftmaxRows<1, FromSigns>& rows,
     float4 heads[AtOnce], x[AtOnce][kQuads];
 #pragma unroll
     for (int i = 0; i < AtOnce; ++i) {
-      // The last one is there in place of those that are not.
-      heads[i] = quad(min(part + i, parts - 1), 0);
+      // The last one is there in place of those that are not, without weight. No branch, into which
+      // the compiler would move the loads.
+      const auto quads = quads_of(min(part + i, parts - 1));
+      heads[i] = quads(0);
 #pragma unroll
       for (int j = 0; j < kQuads; ++j)
-        x[i][j] = quad(min(part + i, parts - 1), 1 + first + j);
+        x[i][j] = quads(1 + first + j);
+      if (i > 0 && part + i >= parts)
+        heads[i].x = heads[i].z = minus_infinity();
     }
     float best[1][2] = {{rows.reference[0][0], rows.reference[0][1]}}, factor[1][2];
 #pragma unroll
@@ -392,24 +397,20 @@ __device__ __forceinline__ void take_quads(SoftmaxRows<1, FromSigns>& rows,
     }
     rows.follow(best, factor);
     rows.scale_rows(outputs, factor);
+    const float bases[2] = {rows.base(0, 0), rows.base(0, 1)};
 #pragma unroll
     for (int i = 0; i < AtOnce; ++i) {
-      // No branch, into which the compiler would move the loads; and 0 times infinity is none.
-      const bool is_there = part + i < parts;
-      const auto add = [&](float& to, float times, float of_part) {
-        to += times * (is_there ? of_part : 0.0f);
-      };
-      const float of_first = rescale_factor(heads[i].x, best[0][0]);
-      const float of_second = rescale_factor(heads[i].z, best[0][1]);
-      add(rows.sum[0][0], of_first, heads[i].y);
-      add(rows.sum[0][1], of_second, heads[i].w);
+      const float of_first = exp2_approx(heads[i].x - bases[0]);
+      const float of_second = exp2_approx(heads[i].z - bases[1]);
+      rows.sum[0][0] += of_first * heads[i].y;
+      rows.sum[0][1] += of_second * heads[i].w;
 #pragma unroll
       for (int j = 0; j < kQuads; ++j) {
         float* const to = outputs[0] + 4 * j;
-        add(to[0], of_first, x[i][j].x);
-        add(to[1], of_first, x[i][j].y);
-        add(to[2], of_second, x[i][j].z);
-        add(to[3], of_second, x[i][j].w);
+        to[0] += of_first * x[i][j].x;
+        to[1] += of_first * x[i][j].y;
+        to[2] += of_second * x[i][j].z;
+        to[3] += of_second * x[i][j].w;
       }
     }
   }

@@ -99,11 +99,10 @@ struct WarpWindow {
     }
   }
 
-  // Hides scores, and has the rows begin with the highest of the others.
-  template <int Warp, typename Rows>
-  __device__ __forceinline__ void take_scores(float (&s)[1][Keys / 2], Rows& rows,
-                                              float scale_log2) const {
-    float highest[1][2] = {{minus_infinity(), minus_infinity()}};
+  // Hides scores, and finds the highest of the others.
+  template <int Warp>
+  __device__ __forceinline__ void take_scores(float (&s)[1][Keys / 2],
+                                              float (&highest)[1][2]) const {
 #pragma unroll
     for (int i = 0; i < kPieces; ++i) {
       if (i == 0 || i > kWhole)
@@ -112,7 +111,6 @@ struct WarpWindow {
 #pragma unroll
     for (int i = 8 * Warp; i < 8 * (Warp + kPieces); ++i)
       highest[0][i % 4 / 2] = fmaxf(highest[0][i % 4 / 2], s[0][i]);
-    rows.begin(highest, scale_log2);
   }
 };
 
