@@ -106,6 +106,12 @@ class Kernels {
     return result;
   }
 
+  std::string source(const Kernel& kernel) const {
+    return render::Renderer(store_)
+        .render(kernel.spec.file, render::from_json(kernel.spec.variables))
+        .text;
+  }
+
   // What is wrong with them, a line each.
   std::string faults(const std::vector<Kernel>& kernels) const {
     const render::Renderer renderer(store_);
@@ -282,6 +288,19 @@ TEST_CASE("what is chosen compiles for every kind of GPU, without spills or lost
   add_attention(kernels, base::shipped_profile("h200"));
   CHECK(kernels.all().size() > 200);
   CHECK(kernels.faults(kernels.all()) == "");
+}
+
+TEST_CASE("attention by wgmma includes no headers, which would take longer than its own text") {
+  Kernels kernels;
+  add_attention(kernels, base::shipped_profile("h200"));
+  std::set<std::string> files;
+  for (const Kernel& kernel : kernels.all()) {
+    if (kernel.spec.file.ends_with("_sm90.jinja")) {
+      files.insert(kernel.spec.file);
+      CHECK_MESSAGE(kernels.source(kernel).find("#include") == std::string::npos, kernel.spec.file);
+    }
+  }
+  CHECK(files.size() > 4);
 }
 
 TEST_CASE("attention over packed tiles, and over runs of keys, compiles with all settings") {
