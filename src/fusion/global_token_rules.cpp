@@ -29,16 +29,28 @@ KernelConfig resident_setting(std::int64_t groups, std::int64_t local_boxes,
                       {"cluster", cluster}};
 }
 
-// Of the kernel that walks along windows with global tokens, by times on an H200: their keys in
-// whole steps, and as many slots as are allowed. Nothing where query tiles are too few to be worth
-// the walk, or heads so short that blocks go from one to the next all the time.
+// Of how many query tiles an SM a walk along windows with global tokens is worth while, by times
+// on an H100 and an H200, where heads have so many: with two tiles of global queries a block has
+// more to do when it begins and ends.
+std::int64_t least_for_walk(std::int64_t tiles_per_head, std::int64_t global_tiles) {
+  constexpr std::int64_t kTilesOfLongHeads = 32;
+  if (global_tiles > 1) {
+    return 16;
+  }
+  return tiles_per_head > kTilesOfLongHeads ? 12 : 8;
+}
+
+// Of the kernel that does so: their keys in whole steps, and as many slots as are allowed. Nothing
+// where query tiles are too few, or heads so short that blocks go from one to the next all the
+// time.
 std::optional<KernelConfig> global_local_config(const Use& use) {
   constexpr std::int64_t kStep = 32;
-  constexpr std::int64_t kTilesPerSm = 16;
   constexpr std::int64_t kTilesPerHead = 16;
   const contract::ContractScope& scope = use.scope;
-  if (query_tiles(use) < kTilesPerSm * scope.device.at("device.sm_count") ||
-      mask::ceil_div(use.dim("q_len"), mask::kTile) < kTilesPerHead) {
+  const std::int64_t tiles_per_head = mask::ceil_div(use.dim("q_len"), mask::kTile);
+  if (tiles_per_head < kTilesPerHead ||
+      query_tiles(use) < least_for_walk(tiles_per_head, scope.mask_global_tiles) *
+                             scope.device.at("device.sm_count")) {
     return std::nullopt;
   }
   const auto steps = [](std::int64_t keys, std::int64_t least) {

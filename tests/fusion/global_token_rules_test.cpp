@@ -38,6 +38,18 @@ TEST_CASE("windows with global tokens go to the kernel for them where they are l
   CHECK(kernel_of(attention("bigbird_block", 192, 4096, 64)) != global_local);
 }
 
+TEST_CASE("a walk is worth while with fewer query tiles where global queries are one tile") {
+  const std::string global_local = "attention_global_local_sm90";
+  CHECK(kernel_of(attention("longformer", 96, 1024, 64)) == global_local);  // 64 global queries
+  CHECK(kernel_of(attention("bigbird", 96, 1024, 64)) == global_local);
+  CHECK(kernel_of(attention("bigbird", 48, 2048, 64)) == global_local);
+  CHECK(kernel_of(attention("longformer", 48, 2048, 64)) != global_local);  // 90 of them
+  CHECK(kernel_of(attention("longformer", 72, 2048, 64)) == global_local);
+  CHECK(kernel_of(attention("bigbird", 60, 1024, 64)) != global_local);
+  CHECK(kernel_of(attention("bigbird", 24, 4096, 64)) != global_local);  // heads of 64 tiles
+  CHECK(kernel_of(attention("bigbird", 36, 4096, 64)) == global_local);
+}
+
 TEST_CASE("clusters lie in a GPC, and not all SMs may have a block") {
   // Of 132 SMs 128 hold clusters of four.
   const std::string resident = "attention_resident_sm90";
