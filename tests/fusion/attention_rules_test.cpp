@@ -7,10 +7,12 @@
 #include <initializer_list>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include "contract/evaluate.hpp"
 #include "fusion/choice_testing.hpp"
 #include "stof/stof.hpp"
 
@@ -107,6 +109,18 @@ TEST_CASE("masks that leave much of their tiles empty are packed") {
   CHECK(kernel_of(attention("bigbird_block", 12, 4096, 64)) == block_wise);  // it packs nothing
   CHECK(kernel_of(attention("full", 12, 8192, 64)) == block_wise);
   CHECK(kernel_of(attention("longformer", 12, 1024, 64, 5.0 * tanh(score() / 5.0))) == block_wise);
+}
+
+TEST_CASE("lists go along heads in sections whose keys L2 holds, all about as long") {
+  // Half of an H200's holds keys and values of 60 heads; its kernels take the section last.
+  for (const auto& [heads, section] : {std::pair{60, 60}, {61, 31}, {64, 32}, {192, 48}}) {
+    const fusion::Lowered lowered = lowered_by(attention("bigbird_block", heads, 2048, 64));
+    const std::string& file = lowered.specs.at(0).file;
+    REQUIRE(file == "attention/block_wise_sm90.jinja");
+    const auto kernel = std::ranges::find(shipped_templates(), file, &fusion::KernelTemplate::file);
+    const auto scalars = contract::scalar_arguments(kernel->contract, lowered.scopes.at(0));
+    CHECK(std::get<std::int64_t>(scalars.back()) == section);
+  }
 }
 
 TEST_CASE("attention visits rows where few keys of a tile are seen") {
