@@ -379,8 +379,8 @@ __device__ __forceinline__ void take_quads(SoftmaxRows<1, FromSigns>& rows,
     float4 heads[AtOnce], x[AtOnce][kQuads];
 #pragma unroll
     for (int i = 0; i < AtOnce; ++i) {
-      // The last one is there in place of those that are not, without weight. No branch, into which
-      // the compiler would move the loads.
+      // The last one is there in place of those that are not, without weight, so that a part that
+      // is infinite may give NaN. No branch, into which the compiler would move the loads.
       const auto quads = quads_of(min(part + i, parts - 1));
       heads[i] = quads(0);
 #pragma unroll
