@@ -32,8 +32,11 @@ KernelConfig band_setting(std::int64_t tile_q, std::int64_t tile_k, std::int64_t
                       {"late_values", 0}};
 }
 
-KernelConfig window_setting(std::int64_t tile_k, std::int64_t groups) {
-  return KernelConfig{{"tile_k", tile_k}, {"groups", groups}, {"slots", 10}, {"query_slots", 6}};
+KernelConfig window_setting(std::int64_t tile_k, std::int64_t groups, bool is_wide) {
+  return KernelConfig{{"tile_k", tile_k},
+                      {"groups", groups},
+                      {"slots", is_wide ? 5 : 10},
+                      {"query_slots", is_wide ? 4 : 6}};
 }
 
 KernelConfig few_keys_setting(std::int64_t warps, std::int64_t pieces) {
@@ -160,25 +163,35 @@ std::optional<KernelConfig> few_tiles_config(const Use& use, bool is_wide, doubl
   return config && has_slow_rows && per_sm > 2 ? large_band_setting(is_wide) : config;
 }
 
-// Of the kernel that walks along short windows, by times on an H200; nothing where there are too
-// few query tiles to be worth the walk. Sums for a log-sum-exp take registers, which two warp
-// groups have.
-std::optional<KernelConfig> window_config(const Use& use) {
-  constexpr std::int64_t kMostAtOnce = 192;  // keys
+// Of how many query tiles an SM a walk along windows is worth while, by times on an H200. Wide
+// heads are, since blocks without a walk have room for few on an SM, and read their keys twice or
+// thrice.
+double least_for_walk(const Use& use, std::int64_t span) {
   constexpr std::int64_t kFewKeys = 128;
   constexpr std::int64_t kManyQueries = 2048;
+  constexpr std::int64_t kManyWideQueries = 1024;
+  if (has_wide_heads(use)) {
+    return use.dim("q_len") >= kManyWideQueries ? 2.5 : 5;
+  }
+  return span > kFewKeys && use.dim("q_len") >= kManyQueries ? 10 : 16;
+}
+
+// Of the kernel that walks along short windows, by times on an H200. Sums for a log-sum-exp take
+// registers, which two warp groups have, and so do outputs of wide heads.
+std::optional<KernelConfig> window_config(const Use& use) {
+  constexpr std::int64_t kMostAtOnce = 192;  // keys
   const std::int64_t first = std::max(use.scope.mask_band_first, 1 - use.dim("q_len"));
   const std::int64_t end = std::min(use.scope.mask_band_end, use.dim("kv_len"));
   const std::int64_t span = mask::kTile - 1 + end - first;
   if (has_open_side(use, first, end)) {
     return std::nullopt;  // no keys move along
   }
-  const int least_per_sm = span > kFewKeys && use.dim("q_len") >= kManyQueries ? 10 : 16;
-  if (span > kMostAtOnce || tiles_per_sm(use) < least_per_sm) {
+  if (span > kMostAtOnce || tiles_per_sm(use) < least_for_walk(use, span)) {
     return std::nullopt;
   }
+  const bool is_wide = has_wide_heads(use);
   return window_setting(std::max(mask::kTile, mask::ceil_div(span, 32) * 32),
-                        use.ports.contains("lse") ? 2 : 3);
+                        is_wide || use.ports.contains("lse") ? 2 : 3, is_wide);
 }
 
 // By their names too: those of their parameters may well be a user's.
@@ -386,7 +399,7 @@ bool has_all_keys_at_once(const contract::TemplateContract& contract) {
 }
 
 bool walks_along_windows(const contract::TemplateContract& contract) {
-  return has_names(contract, window_setting(0, 0));
+  return has_names(contract, window_setting(0, 0, false));
 }
 
 bool has_band_rule(const contract::TemplateContract& contract) {

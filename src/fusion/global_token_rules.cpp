@@ -14,11 +14,13 @@ namespace {
 using kernel::KernelConfig;
 
 KernelConfig global_local_setting(std::int64_t tile_k, std::int64_t global_keys,
-                                  std::int64_t global_tiles, std::int64_t slots) {
+                                  std::int64_t global_tiles, std::int64_t slots,
+                                  std::int64_t query_slots) {
   return KernelConfig{{"tile_k", tile_k},
                       {"global_keys", global_keys},
                       {"global_tiles", global_tiles},
-                      {"slots", slots}};
+                      {"slots", slots},
+                      {"query_slots", query_slots}};
 }
 
 KernelConfig resident_setting(std::int64_t groups, std::int64_t local_boxes,
@@ -30,14 +32,17 @@ KernelConfig resident_setting(std::int64_t groups, std::int64_t local_boxes,
 }
 
 // Of how many query tiles an SM a walk along windows with global tokens is worth while, by times
-// on an H100 and an H200, where heads have so many: with two tiles of global queries a block has
-// more to do when it begins and ends.
-std::int64_t least_for_walk(std::int64_t tiles_per_head, std::int64_t global_tiles) {
+// on an H200, and of narrow heads on an H100, where heads have so many: with two tiles of global
+// queries a block has more to do when it begins and ends. Lists read wide heads three times over.
+std::int64_t least_for_walk(std::int64_t tiles_per_head, std::int64_t global_tiles, bool is_wide) {
   constexpr std::int64_t kTilesOfLongHeads = 32;
   if (global_tiles > 1) {
-    return 16;
+    return is_wide ? 12 : 16;
   }
-  return tiles_per_head > kTilesOfLongHeads ? 12 : 8;
+  if (tiles_per_head > kTilesOfLongHeads) {
+    return is_wide ? 7 : 12;
+  }
+  return is_wide ? 5 : 8;
 }
 
 // Of the kernel that does so: their keys in whole steps, and as many slots as are allowed. Nothing
@@ -49,17 +54,18 @@ std::optional<KernelConfig> global_local_config(const Use& use) {
   const contract::ContractScope& scope = use.scope;
   const std::int64_t tiles_per_head = mask::ceil_div(use.dim("q_len"), mask::kTile);
   if (tiles_per_head < kTilesPerHead ||
-      query_tiles(use) < least_for_walk(tiles_per_head, scope.mask_global_tiles) *
-                             scope.device.at("device.sm_count")) {
+      query_tiles(use) <
+          least_for_walk(tiles_per_head, scope.mask_global_tiles, has_wide_heads(use)) *
+              scope.device.at("device.sm_count")) {
     return std::nullopt;
   }
   const auto steps = [](std::int64_t keys, std::int64_t least) {
     return std::max(least, mask::ceil_div(keys, kStep) * kStep);
   };
-  for (const std::int64_t slots : {10, 9, 8}) {
-    const KernelConfig config =
-        global_local_setting(steps(scope.mask_local_keys, mask::kTile),
-                             steps(scope.mask_global_keys, kStep), scope.mask_global_tiles, slots);
+  for (const std::int64_t slots : {10, 9, 8, 4, 3}) {
+    const KernelConfig config = global_local_setting(
+        steps(scope.mask_local_keys, mask::kTile), steps(scope.mask_global_keys, kStep),
+        scope.mask_global_tiles, slots, has_wide_heads(use) ? 3 : 4);
     if (is_setting(use, config)) {
       return config;
     }
@@ -108,8 +114,9 @@ std::optional<KernelConfig> resident_config(const Use& use) {
 }  // namespace
 
 bool has_global_token_rule(const contract::TemplateContract& contract) {
-  return takes_global_tokens(contract) && (has_names(contract, global_local_setting(0, 0, 0, 0)) ||
-                                           has_names(contract, resident_setting(0, 0, 0, 0)));
+  return takes_global_tokens(contract) &&
+         (has_names(contract, global_local_setting(0, 0, 0, 0, 0)) ||
+          has_names(contract, resident_setting(0, 0, 0, 0)));
 }
 
 std::optional<KernelConfig> setting_for_global_tokens(const Use& use) {

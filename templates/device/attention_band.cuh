@@ -82,11 +82,8 @@ struct BandShared {
                                                TileOrigin origin) {
     if (!has_keys)
       return;
-    for (int panel = 0; panel < Shape::kKeyPanels; ++panel) {
-      origin.column = 64 * panel;
-      load_tile(shared_address(queries) + panel * Shape::kQueryPanelBytes, q,
-                shared_address(&keys_here[0]), origin);
-    }
+    load_panels<Shape::kKeyPanels, Shape::kQueryPanelBytes>(shared_address(queries), q,
+                                                            shared_address(&keys_here[0]), origin);
   }
 
   __device__ __forceinline__ void load_stage(const TensorMap& k, const TensorMap& v, int slot,
@@ -100,18 +97,18 @@ struct BandShared {
     const unsigned keys_barrier = shared_address(&keys_here[slot]);
     arrive_expecting(keys_barrier,
                      Shape::kKeyPanels * Shape::kPanelBytes + (is_first ? kQueryBytes : 0));
-    load_panels<Shape::kKeyPanels>(shared_address(keys[slot]), k, keys_barrier, origin);
+    load_boxes<Shape::kKeyPanels>(shared_address(keys[slot]), k, keys_barrier, origin);
   }
   __device__ __forceinline__ void load_values(const TensorMap& v, int slot, TileOrigin origin) {
     const unsigned values_barrier = shared_address(&values_here[slot]);
     arrive_expecting(values_barrier, Shape::kValuePanels * Shape::kPanelBytes);
-    load_panels<Shape::kValuePanels>(shared_address(values[slot]), v, values_barrier, origin);
+    load_boxes<Shape::kValuePanels>(shared_address(values[slot]), v, values_barrier, origin);
   }
 
  private:
   template <int Panels>
-  __device__ __forceinline__ static void load_panels(unsigned shared, const TensorMap& map,
-                                                     unsigned barrier, TileOrigin origin) {
+  __device__ __forceinline__ static void load_boxes(unsigned shared, const TensorMap& map,
+                                                    unsigned barrier, TileOrigin origin) {
     const int row = origin.row;
 #pragma unroll
     for (int i = 0; i < Panels * kBoxes; ++i) {

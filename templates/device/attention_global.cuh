@@ -29,15 +29,16 @@ struct LocalTile {
 // What a head has in common, in front of the rings: its global keys and their values, which the
 // warp groups of query tiles read, and its global queries, which another one has. Aligned to 1024
 // bytes.
-template <typename Shape, int Keys, int QueryTiles>
+template <typename Shape, int Keys, int QueryTiles, bool Apart>
 struct GlobalShared {
-  using Ring = WindowShared<Shape>;
+  using Ring = WindowShared<Shape, Apart>;
   using Head = RingPlace<1>;
-  static constexpr int kBytes = Keys * Shape::kRowBytes;
+  static constexpr int kPanelBytes = Keys * Shape::kRowBytes;
   static constexpr int kGroupBytes = 16 * Shape::kRowBytes;
+  static constexpr int kQueryBytes = Shape::kPanels * Shape::kTileBytes;  // of a tile
 
-  unsigned char keys[kBytes], values[kBytes];
-  unsigned char queries[QueryTiles * Shape::kTileBytes];
+  unsigned char keys[Shape::kKeyPanels * kPanelBytes], values[Shape::kValuePanels * kPanelBytes];
+  unsigned char queries[QueryTiles * kQueryBytes];
   Ring ring;
   LocalTile tiles[Shape::kQuerySlots];  // beside the queries
   unsigned long long keys_here, keys_free, queries_here, queries_free;
@@ -57,23 +58,27 @@ struct GlobalShared {
                                             TileOrigin origin) {
     wait_for_phase(shared_address(&keys_free), at.parity ^ 1);
     const unsigned barrier = shared_address(&keys_here);
-    arrive_expecting(barrier, 2 * kBytes);
+    arrive_expecting(barrier, sizeof(keys) + sizeof(values));
 #pragma unroll 1
     for (int i = 0; i < Keys / 16; ++i) {
       origin.row = 16 * __ldg(groups + i);
-      load_tile(shared_address(keys) + i * kGroupBytes, k16, barrier, origin);
-      load_tile(shared_address(values) + i * kGroupBytes, v16, barrier, origin);
+      load_panels<Shape::kKeyPanels, kPanelBytes>(shared_address(keys) + i * kGroupBytes, k16,
+                                                  barrier, origin);
+      load_panels<Shape::kValuePanels, kPanelBytes>(shared_address(values) + i * kGroupBytes, v16,
+                                                    barrier, origin);
     }
   }
   __device__ __forceinline__ void load_queries(const TensorMap& q16, const int* __restrict__ groups,
                                                const Head& at, TileOrigin origin) {
     wait_for_phase(shared_address(&queries_free), at.parity ^ 1);
     const unsigned barrier = shared_address(&queries_here);
-    arrive_expecting(barrier, QueryTiles * Shape::kTileBytes);
+    arrive_expecting(barrier, QueryTiles * Shape::kKeyPanels * Shape::kTileBytes);
 #pragma unroll
     for (int i = 0; i < 4 * QueryTiles; ++i) {
       origin.row = 16 * __ldg(groups + i);
-      load_tile(shared_address(queries) + i * kGroupBytes, q16, barrier, origin);
+      load_panels<Shape::kKeyPanels, Shape::kTileBytes>(
+          shared_address(queries) + i / 4 * kQueryBytes + i % 4 * kGroupBytes, q16, barrier,
+          origin);
     }
   }
   // Of a query tile, by the thread that fills the rings.
@@ -83,8 +88,9 @@ struct GlobalShared {
                                                     TileOrigin origin) {
     wait_for_phase(shared_address(&ring.queries_free[at.slot]), at.parity ^ 1);
     const unsigned barrier = shared_address(&ring.queries_here[at.slot]);
-    arrive_expecting(barrier, Shape::kTileBytes + sizeof(LocalTile));
-    load_tile(shared_address(ring.queries[at.slot]), q, barrier, origin);
+    arrive_expecting(barrier, Shape::kKeyPanels * Shape::kTileBytes + sizeof(LocalTile));
+    load_panels<Shape::kKeyPanels, Shape::kTileBytes>(shared_address(ring.queries[at.slot]), q,
+                                                      barrier, origin);
     load_bytes(shared_address(tiles[at.slot].numbers),
                local_status + origin.row / 64 * LocalTile::kNumbers, sizeof(LocalTile), barrier);
   }

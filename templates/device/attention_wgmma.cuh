@@ -95,9 +95,9 @@ struct QueryOperand<Shape, Steps, true> {
 
 // The values of a step as the B operand of the second product. The ones behind them lie elsewhere
 // in shared memory, and there are 16 rows of them, the same for all of its keys.
-template <typename Shape>
+template <typename Shape, int PanelBytes = Shape::kPanelBytes>
 __device__ __forceinline__ unsigned values_operand(unsigned values, unsigned ones) {
-  return column_major_operand(values, Shape::kAddsUp ? ones - values : Shape::kPanelBytes);
+  return column_major_operand(values, Shape::kAddsUp ? ones - values : PanelBytes);
 }
 
 // By all threads, before a barrier.
@@ -138,6 +138,17 @@ __device__ __forceinline__ void clear_rows(unsigned tile, int valid, int thread)
           "r"(0)
           : "memory");
     }
+  }
+}
+
+// Has rows of panels come, so many bytes one behind the other. By one thread.
+template <int Panels, int PanelBytes>
+__device__ __forceinline__ void load_panels(unsigned shared, const TensorMap& map, unsigned barrier,
+                                            TileOrigin origin) {
+#pragma unroll
+  for (int panel = 0; panel < Panels; ++panel) {
+    origin.column = 64 * panel;
+    load_tile(shared + panel * PanelBytes, map, barrier, origin);
   }
 }
 

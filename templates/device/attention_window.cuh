@@ -115,19 +115,20 @@ struct WarpWindow {
 };
 
 // Rings of queries, and of boxes of 64 keys and their values, and their barriers: `here` when they
-// are there, `free` when a place may be filled again. The front is aligned to 1024 bytes. Outputs
-// take the place of the queries.
-template <typename Shape>
+// are there, `free` when a place may be filled again, which with Apart is known of keys before it
+// is of their values. The front is aligned to 1024 bytes. Outputs take the place of the queries.
+template <typename Shape, bool Apart = false>
 struct WindowShared {
   using Box = RingPlace<Shape::kSlots>;
   using Queries = RingPlace<Shape::kQuerySlots>;
 
-  unsigned char queries[Shape::kQuerySlots][Shape::kTileBytes];
-  unsigned char keys[Shape::kSlots][Shape::kTileBytes];
-  unsigned char values[Shape::kSlots][Shape::kTileBytes];
+  unsigned char queries[Shape::kQuerySlots][Shape::kPanels * Shape::kQueryPanelBytes];
+  unsigned char keys[Shape::kSlots][Shape::kKeyPanels * Shape::kPanelBytes];
+  unsigned char values[Shape::kSlots][Shape::kValuePanels * Shape::kPanelBytes];
   uint4 ones[Shape::kAddsUp ? 128 : 1];  // 16 rows of a panel
   unsigned long long queries_here[Shape::kQuerySlots], queries_free[Shape::kQuerySlots];
-  unsigned long long keys_here[Shape::kSlots], values_here[Shape::kSlots], free[Shape::kSlots];
+  unsigned long long keys_here[Shape::kSlots], values_here[Shape::kSlots];
+  unsigned long long free[Apart ? 2 : 1][Shape::kSlots];  // of values last
 
   // By one thread, as are the loads. So many warps are done with a box when it is free.
   __device__ __forceinline__ void init_barriers(int warps = 4) {
@@ -138,7 +139,9 @@ struct WindowShared {
     for (int slot = 0; slot < Shape::kSlots; ++slot) {
       init_barrier(shared_address(&keys_here[slot]), 1);
       init_barrier(shared_address(&values_here[slot]), 1);
-      init_barrier_of_warps(shared_address(&free[slot]), warps);
+      init_barrier_of_warps(shared_address(&free[0][slot]), warps);
+      if (Apart)
+        init_barrier_of_warps(shared_address(&free[Apart][slot]), warps);
     }
     publish_barriers();
   }
@@ -146,16 +149,18 @@ struct WindowShared {
   __device__ __forceinline__ void load_queries(const TensorMap& q, const Queries& at,
                                                TileOrigin origin) {
     wait_for_phase(shared_address(&queries_free[at.slot]), at.parity ^ 1);
-    load(q, queries[at.slot], queries_here[at.slot], origin);
+    load<Shape::kKeyPanels>(q, queries[at.slot], queries_here[at.slot], origin);
   }
   __device__ __forceinline__ void load_keys(const TensorMap& k, const Box& at, TileOrigin origin) {
-    wait_for_phase(shared_address(&free[at.slot]), at.parity ^ 1);
-    load(k, keys[at.slot], keys_here[at.slot], origin);
+    wait_for_phase(shared_address(&free[0][at.slot]), at.parity ^ 1);
+    load<Shape::kKeyPanels>(k, keys[at.slot], keys_here[at.slot], origin);
   }
   // Behind the keys of their box.
   __device__ __forceinline__ void load_values(const TensorMap& v, const Box& at,
                                               TileOrigin origin) {
-    load(v, values[at.slot], values_here[at.slot], origin);
+    if (Apart)
+      wait_for_phase(shared_address(&free[Apart][at.slot]), at.parity ^ 1);
+    load<Shape::kValuePanels>(v, values[at.slot], values_here[at.slot], origin);
   }
 
   __device__ __forceinline__ unsigned wait_for_queries(const Queries& at) {
@@ -172,9 +177,13 @@ struct WindowShared {
     return shared_address(values[at.slot]);
   }
 
-  // By each warp of the group that is done with them.
+  // By each warp of the group that is done with them; with Apart of what is not of keys alone.
   __device__ __forceinline__ void free_box(const Box& at) {
-    arrive_of_warp(shared_address(&free[at.slot]));
+    arrive_of_warp(shared_address(&free[Apart][at.slot]));
+  }
+  __device__ __forceinline__ void free_keys(const Box& at) {
+    if (Apart)
+      arrive_of_warp(shared_address(&free[0][at.slot]));
   }
   // Once the outputs have left them.
   __device__ __forceinline__ void free_queries(const Queries& at) {
@@ -183,11 +192,12 @@ struct WindowShared {
   }
 
  private:
+  template <int Panels>
   __device__ __forceinline__ static void load(const TensorMap& map, unsigned char* tile,
                                               unsigned long long& barrier, TileOrigin origin) {
     const unsigned here = shared_address(&barrier);
-    arrive_expecting(here, Shape::kTileBytes);
-    load_tile(shared_address(tile), map, here, origin);
+    arrive_expecting(here, Panels * Shape::kTileBytes);
+    load_panels<Panels, Shape::kTileBytes>(shared_address(tile), map, here, origin);
   }
 };
 

@@ -489,6 +489,7 @@ TEST_CASE("small cases of kernels, in whose rings every lane says that a place i
   add("packed_sm90",
       {"", global_tokens_in_two_places(31, 500), f16, 1, 2, 1, 1000, 1000, 128, 128});
   add("window_sm90", {"", sliding_window(22, 22), f16, 64, 12, 12, 190, 190, 64, 64});
+  add("window_sm90", {"", sliding_window(64, 64), f16, 64, 12, 12, 190, 190, 128, 128});
   add("global_local_sm90", {"", longformer(30, 40), f16, 11, 12, 12, 1024, 1024, 64, 64});
   add("resident_sm90", {"", longformer(20, 40), f16, 1, 1, 1, 600, 600, 64, 64});
   add("band_sm90", {"", causal(), f16, 1, 2, 2, 700, 700, 64, 64});
@@ -766,10 +767,18 @@ TEST_CASE("windows of as many query tiles as make a walk along them worth while"
       {"inside", sliding_window(64, 64), f16, 40, 12, 4, 350, 350, 64, 64},
       {"inside", sliding_window(22, 22), bf16, 75, 7, 7, 350, 350, 64, 64},
       {"inside", sliding_window(30, 30), f16, 120, 3, 3, 512, 512, 64, 64},
+      {"of_128", sliding_window(22, 22), f16, 40, 12, 12, 350, 350, 128, 128},
+      {"of_192", sliding_window(64, 64), bf16, 40, 12, 12, 350, 350, 96, 96},
+      {"groups", sliding_window(64, 60), bf16, 40, 12, 1, 350, 350, 128, 128},
+      {"causal", causal() && sliding_window(127, 0), f16, 40, 12, 12, 350, 350, 72, 128},
+      {"no_keys", sliding_window(64, 64), bf16, 40, 12, 12, 350, 270, 128, 40},
+      {"behind", behind, bf16, 40, 12, 12, 350, 390, 64, 80},
+      {"dilated", dilated(50, 50, 3), f16, 20, 12, 12, 768, 768, 128, 128},
+      {"inside", sliding_window(60, 30), f16, 120, 3, 3, 512, 512, 128, 128},
   };
   for (AttentionCase& one : cases) {
     one.has_heads_inside = one.name == "inside";
-    one.has_lse = one.head_dim == 40 || one.kv_heads == 1;
+    one.has_lse = one.head_dim == 40 || one.kv_heads == 1 || one.head_dim == 72;
     one.kernel_of_sm90 = "attention/window_sm90";
   }
   // Those of many heads, and no more than a tile each, may go elsewhere.
@@ -801,6 +810,15 @@ TEST_CASE("windows with global tokens, of as many query tiles as make a walk wor
       {"far_key", far_key, f16, 22, 6, 6, 1010, 1013, 32, 64},
       {"fewer_keys", longformer(64, 120), bf16, 11, 12, 12, 1024, 950, 64, 64},
       {"one_head_a_block", tokens(32, 512), f16, 132, 1, 1, 1024, 1024, 64, 64},
+      {"of_1024", tokens(32, 512), f16, 11, 12, 12, 1024, 1024, 128, 128},
+      {"of_2048", tokens(45, 1024), bf16, 6, 12, 12, 2048, 2048, 128, 96},
+      {"of_2048", tokens(45, 1024), f16, 6, 12, 4, 2048, 2048, 64, 80},
+      {"holes", holes, bf16, 11, 12, 2, 1000, 1000, 96, 40},
+      {"no_keys", no_keys, f16, 11, 12, 4, 1100, 1100, 128, 128},
+      {"one_query", one_query, f16, 33, 5, 1, 1003, 1003, 128, 72},
+      {"far_key", far_key, bf16, 22, 6, 6, 1010, 1013, 80, 128},
+      {"fewer_keys", longformer(64, 30), f16, 11, 12, 12, 1024, 950, 128, 128},
+      {"one_head_a_block", tokens(32, 512), bf16, 132, 1, 1, 1024, 1024, 128, 128},
   };
   for (AttentionCase& one : cases) {
     one.has_lse = one.dtype == bf16 && one.kv_heads != 4;

@@ -59,8 +59,8 @@ TEST_CASE("bands go to the kernel for them where rows are short") {
     for (const char* const mask : {"causal", "sliding", "full"}) {
       CHECK(kernel_of(attention(mask, 24, 512, head_dim)) == band);
     }
-    CHECK(kernel_of(attention("sliding", 12, 4096, head_dim)) == band);
-    CHECK(kernel_of(attention("dilated", 12, 4096, head_dim)) == band);
+    CHECK(kernel_of(attention("sliding", 4, 4096, head_dim)) == band);
+    CHECK(kernel_of(attention("dilated", 4, 4096, head_dim)) == band);
     CHECK(kernel_of(attention("causal", 96, 512, head_dim)) == band);
     CHECK(kernel_of(attention("causal", 96, 4096, head_dim)) == band);
     CHECK(kernel_of(attention("full", 12, 8192, head_dim)) == block_wise);
@@ -353,7 +353,7 @@ TEST_CASE("blocks that are all on an SM at once ask for values when their keys a
   CHECK(are_late("sliding", 32, 1024, 64));         // 512, four on an SM
   CHECK_FALSE(are_late("sliding", 48, 1024, 64));   // 768
   CHECK(are_late("sliding", 12, 1024, 128));        // 192, two on an SM
-  CHECK_FALSE(are_late("sliding", 12, 2048, 128));  // 384
+  CHECK_FALSE(are_late("sliding", 20, 1024, 128));  // 320
   CHECK_FALSE(are_late("causal", 12, 1024, 64));    // stages
   const Graph graph = attention("sliding", 12, 128, 64);
   CHECK(refusal_of_band(graph, 160, 160, 1, 1).empty());
@@ -370,11 +370,21 @@ TEST_CASE("windows of many query tiles go to the kernel that walks along them") 
     }
     CHECK(kernel_of(attention(mask, 192, 512, 64)) == band);
     CHECK(kernel_of(attention(mask, 600, 512, 64)) == window);
-    CHECK(kernel_of(attention(mask, 192, 4096, 128)) != window);
+    // Of wide heads two groups of warps are worth it with fewer tiles.
+    for (const std::int64_t head_dim : {80, 96, 128}) {
+      CHECK(kernel_of(attention(mask, 192, 4096, head_dim)) == window);
+      CHECK(kernel_of(attention(mask, 24, 2048, head_dim)) == window);
+      CHECK(kernel_of(attention(mask, 16, 1024, head_dim)) == band);
+      CHECK(kernel_of(attention(mask, 128, 512, head_dim)) == window);  // 1024
+      CHECK(kernel_of(attention(mask, 72, 512, head_dim)) == band);     // 576
+    }
+    CHECK(kernel_of(attention(mask, 192, 4096, 136)) != window);
   }
-  CHECK(kernel_of(attention("sliding", 96, 1024, 64)) == band);    // 1536 tiles of 128 keys,
-  CHECK(kernel_of(attention("sliding", 48, 2048, 64)) == window);  // of 160,
-  CHECK(kernel_of(attention("sliding", 24, 4096, 64)) == window);  // and of 192
+  CHECK(kernel_of(attention("sliding", 24, 1024, 128)) == window);  // 384 tiles
+  CHECK(kernel_of(attention("dilated", 24, 1024, 128)) == band);    // of twice as many short rows
+  CHECK(kernel_of(attention("sliding", 96, 1024, 64)) == band);     // 1536 tiles of 128 keys,
+  CHECK(kernel_of(attention("sliding", 48, 2048, 64)) == window);   // of 160,
+  CHECK(kernel_of(attention("sliding", 24, 4096, 64)) == window);   // and of 192
   CHECK(kernel_of(attention("sliding", 12, 4096, 64)) == band);
   CHECK(kernel_of(attention("causal", 192, 4096, 64)) == band);
   CHECK(kernel_of(attention("sliding", 48, 16384, 64)) == band);  // 320 keys at once

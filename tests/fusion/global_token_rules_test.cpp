@@ -31,7 +31,7 @@ TEST_CASE("windows with global tokens go to the kernel for them where they are l
     }
     CHECK(kernel_of(attention(mask, 12, 4096, 64)) != global_local);
     CHECK(kernel_of(attention(mask, 192, 512, 64)) == "attention_packed_sm90");
-    CHECK(kernel_of(attention(mask, 192, 4096, 128)) != global_local);
+    CHECK(kernel_of(attention(mask, 192, 4096, 136)) != global_local);
     CHECK(kernel_of(attention(mask, 192, 4096, 64, 5.0 * tanh(score() / 5.0))) != global_local);
   }
   CHECK(kernel_of(attention("longformer", 48, 16384, 64)) != global_local);  // 320 keys at once
@@ -48,6 +48,22 @@ TEST_CASE("a walk is worth while with fewer query tiles where global queries are
   CHECK(kernel_of(attention("bigbird", 60, 1024, 64)) != global_local);
   CHECK(kernel_of(attention("bigbird", 24, 4096, 64)) != global_local);  // heads of 64 tiles
   CHECK(kernel_of(attention("bigbird", 36, 4096, 64)) == global_local);
+}
+
+TEST_CASE("wide heads are worth a walk with fewer query tiles, where shared memory holds them") {
+  const std::string global_local = "attention_global_local_sm90";
+  for (const std::int64_t head_dim : {72, 96, 128}) {
+    CHECK(kernel_of(attention("longformer", 48, 1024, head_dim)) == global_local);  // 768 tiles
+    CHECK(kernel_of(attention("longformer", 36, 1024, head_dim)) != global_local);
+    CHECK(kernel_of(attention("bigbird", 24, 2048, head_dim)) == global_local);
+    CHECK(kernel_of(attention("bigbird", 12, 4096, head_dim)) != global_local);  // of 64 each
+    CHECK(kernel_of(attention("bigbird", 16, 4096, head_dim)) == global_local);
+    CHECK(kernel_of(attention("longformer", 192, 4096, head_dim)) != global_local);  // 128 keys
+  }
+  // Registers hold the outputs of two tiles of global queries up to 96 dimensions.
+  CHECK(kernel_of(attention("longformer", 64, 2048, 96)) == global_local);
+  CHECK(kernel_of(attention("longformer", 64, 2048, 128)) != global_local);
+  CHECK(kernel_of(attention("longformer", 48, 2048, 96)) != global_local);
 }
 
 TEST_CASE("clusters lie in a GPC, and not all SMs may have a block") {

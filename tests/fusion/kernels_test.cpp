@@ -228,9 +228,11 @@ void add_attention(Kernels& kernels, const base::DeviceProfile& device) {
 }
 
 // One kernel of attention that is chosen, with all of these values of its parameters, without and
-// with sums that someone reads.
-std::vector<Kernel> with_values(
-    const std::string& file, const std::vector<std::pair<std::string, std::vector<int>>>& values) {
+// with sums that someone reads; of its own heads, or of all that are given by the dimensions of
+// keys and of values.
+std::vector<Kernel> with_values(const std::string& file,
+                                const std::vector<std::pair<std::string, std::vector<int>>>& values,
+                                const std::vector<std::pair<int, int>>& heads = {}) {
   Kernels chosen;
   add_attention(chosen, base::shipped_profile("h200"));
   const auto one = std::ranges::find_if(
@@ -239,6 +241,17 @@ std::vector<Kernel> with_values(
   std::vector<Kernel> kernels = {*one, *one};
   kernels[0].spec.variables["has"]["lse"] = false;
   kernels[1].spec.variables["has"]["lse"] = true;
+  if (!heads.empty()) {
+    std::vector<Kernel> more;
+    for (const Kernel& kernel : kernels) {
+      for (const auto& [head_dim, value_dim] : heads) {
+        auto& dims = more.emplace_back(kernel).spec.variables["dim"];
+        dims["head_dim"] = head_dim;
+        dims["value_dim"] = value_dim;
+      }
+    }
+    kernels = std::move(more);
+  }
   for (const auto& [name, of_name] : values) {
     std::vector<Kernel> more;
     for (const Kernel& kernel : kernels) {
@@ -318,6 +331,28 @@ TEST_CASE("attention over packed tiles, and over runs of keys, compiles with all
 
 TEST_CASE("attention of short heads compiles with all numbers of pieces") {
   CHECK(Kernels().faults(with_values("attention/held_sm90.jinja", {{"pieces", {1, 2, 4}}})) == "");
+}
+
+TEST_CASE("attention over windows compiles for wide heads with all numbers of keys") {
+  CHECK(Kernels().faults(with_values(
+            "attention/window_sm90.jinja",
+            {{"tile_k", {64, 96, 160, 192}}, {"groups", {2}}, {"slots", {5}}, {"query_slots", {4}}},
+            {{128, 128}, {80, 96}, {64, 128}, {128, 40}})) == "");
+}
+
+TEST_CASE("attention over windows with global tokens compiles for wide heads") {
+  const auto faults_of = [](const std::vector<int>& global_keys, int global_tiles,
+                            const std::vector<std::pair<int, int>>& heads) {
+    return Kernels().faults(with_values("attention/global_local_sm90.jinja",
+                                        {{"tile_k", {64, 160, 192}},
+                                         {"global_keys", global_keys},
+                                         {"global_tiles", {global_tiles}},
+                                         {"slots", {4}},
+                                         {"query_slots", {3}}},
+                                        heads));
+  };
+  CHECK(faults_of({32, 64, 96}, 1, {{128, 128}, {64, 128}, {96, 80}}) == "");
+  CHECK(faults_of({64, 96}, 2, {{96, 96}, {128, 40}}) == "");
 }
 
 TEST_CASE("attention over windows with global tokens compiles with all numbers of keys") {
