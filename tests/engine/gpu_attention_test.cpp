@@ -491,6 +491,7 @@ TEST_CASE("small cases of kernels, in whose rings every lane says that a place i
   add("window_sm90", {"", sliding_window(22, 22), f16, 64, 12, 12, 190, 190, 64, 64});
   add("window_sm90", {"", sliding_window(64, 64), f16, 64, 12, 12, 190, 190, 128, 128});
   add("global_local_sm90", {"", longformer(30, 40), f16, 11, 12, 12, 1024, 1024, 64, 64});
+  add("global_local_sm90", {"", longformer(30, 40), f16, 4, 12, 12, 1024, 1024, 128, 128});
   add("resident_sm90", {"", longformer(20, 40), f16, 1, 1, 1, 600, 600, 64, 64});
   add("band_sm90", {"", causal(), f16, 1, 2, 2, 700, 700, 64, 64});
   add("interval_sm90", {"", documents({0, 100, 500}) && causal(), f16, 1, 2, 2, 500, 500, 64, 64});
