@@ -34,9 +34,13 @@ std::int64_t order_of_band(const Mask& mask, std::int64_t batch, std::int64_t he
 
 // Why the band kernel refuses stages of so many keys of 128 queries, in steps of so many; empty
 // where it does not. One stage has all keys at once.
+std::string refusal_of(const Graph& graph, const fusion::Setting& setting) {
+  const std::string problem = fusion::problem_key(lowered_by(graph).origins.at(0).problem);
+  return lowered_by(graph, {.scheme = {}, .settings = {{problem, setting}}}).origins.at(0).refusal;
+}
+
 std::string refusal_of_band(const Graph& graph, std::int64_t tile_k, std::int64_t step,
                             std::int64_t stages = 1, std::int64_t late_values = 0) {
-  const std::string problem = fusion::problem_key(lowered_by(graph).origins.at(0).problem);
   const fusion::Setting setting{.kernel = "attention_band_sm90",
                                 .config = {{"tile_q", 128},
                                            {"tile_k", tile_k},
@@ -47,7 +51,7 @@ std::string refusal_of_band(const Graph& graph, std::int64_t tile_k, std::int64_
                                            {"overlap", 0},
                                            {"order", 0},
                                            {"late_values", late_values}}};
-  return lowered_by(graph, {.scheme = {}, .settings = {{problem, setting}}}).origins.at(0).refusal;
+  return refusal_of(graph, setting);
 }
 
 }  // namespace
@@ -390,6 +394,23 @@ TEST_CASE("windows of many query tiles go to the kernel that walks along them") 
   CHECK(kernel_of(attention("sliding", 48, 16384, 64)) == band);  // 320 keys at once
   CHECK(kernel_of(attention("sliding", 192, 4096, 64, 5.0 * tanh(score() / 5.0))) ==
         "attention_block_wise_sm90");
+}
+
+TEST_CASE("a walk along windows has a place for queries beside those of its warp groups") {
+  const auto refusal = [](std::int64_t head_dim, std::int64_t groups, std::int64_t slots,
+                          std::int64_t query_slots) {
+    return refusal_of(
+        attention("sliding", 192, 2048, head_dim),
+        {.kernel = "attention_window_sm90",
+         .config = {
+             {"tile_k", 160}, {"groups", groups}, {"slots", slots}, {"query_slots", query_slots}}});
+  };
+  const std::string start = "attention_window_sm90 does not allow";
+  CHECK(refusal(128, 2, 5, 4).empty());
+  CHECK(refusal(128, 2, 6, 2).starts_with(start));  // which would never end
+  CHECK(refusal(128, 3, 5, 4).starts_with(start));  // registers
+  CHECK(refusal(64, 3, 10, 6).empty());
+  CHECK(refusal(64, 3, 5, 4).starts_with(start));
 }
 
 TEST_CASE("steps of a band leave no stage that holds all keys") {
