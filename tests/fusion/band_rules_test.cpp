@@ -32,13 +32,14 @@ std::int64_t order_of_band(const Mask& mask, std::int64_t batch, std::int64_t he
   return config_of(attention(mask, batch, heads, length)).at("order");
 }
 
-// Why the band kernel refuses stages of so many keys of 128 queries, in steps of so many; empty
-// where it does not. One stage has all keys at once.
+// Why a kernel refuses a setting; empty where it does not.
 std::string refusal_of(const Graph& graph, const fusion::Setting& setting) {
   const std::string problem = fusion::problem_key(lowered_by(graph).origins.at(0).problem);
   return lowered_by(graph, {.scheme = {}, .settings = {{problem, setting}}}).origins.at(0).refusal;
 }
 
+// The same of the band kernel with stages of so many keys of 128 queries, in steps of so many. One
+// stage has all keys at once.
 std::string refusal_of_band(const Graph& graph, std::int64_t tile_k, std::int64_t step,
                             std::int64_t stages = 1, std::int64_t late_values = 0) {
   const fusion::Setting setting{.kernel = "attention_band_sm90",
