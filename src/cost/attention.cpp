@@ -413,6 +413,21 @@ Prediction held_attention(const Sm& sm, const Problem& problem, const KernelConf
   return time;
 }
 
+constexpr const char* kShortHeads = "attention_short_heads_sm90";
+
+// Blocks go from head to head, all of whose query tiles see a box of keys at once.
+Prediction short_heads_attention(const Sm& sm, const Problem& problem) {
+  const ShortHeadsAttention& c = sm.coefficients.short_heads_attention;
+  const auto& dims = problem.scope->dims;
+  const std::int64_t heads =
+      mask::ceil_div(dims.at("batch") * dims.at("heads"), sm.device.sm_count);
+  const auto boxes = static_cast<double>(heads * mask::ceil_div(dims.at("kv_len"), mask::kTile));
+  Prediction time;
+  time.start_us = c.start_us;
+  time.core_us = sm.us(boxes * c.box_ns * head_width(problem) / 2);
+  return time;
+}
+
 constexpr const char* kFewQueries = "attention_few_queries";
 
 Prediction few_queries_attention(const Sm& sm, const Problem& problem, const KernelConfig& config,
@@ -607,6 +622,9 @@ Prediction predict_attention(const Sm& sm, const Problem& problem, const KernelC
   }
   if (problem.contract->name == kHeld && has({"pieces"})) {
     return held_attention(sm, problem, config, work);
+  }
+  if (problem.contract->name == kShortHeads && has({"slots"})) {
+    return short_heads_attention(sm, problem);
   }
   if (problem.contract->name == kResident &&
       has({"groups", "local_boxes", "global_boxes", "cluster"})) {

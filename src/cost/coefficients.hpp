@@ -190,6 +190,12 @@ struct HeldAttention {
   double keys_ns = 270;   // 64 keys of a query tile
 };
 
+// attention_short_heads_sm90. Fitted to 16 shapes of 2 to 8 heads an SM, of 128 dimensions.
+struct ShortHeadsAttention {
+  double start_us = 4.5;  // until the first data are there, and from the last tile to the end
+  double box_ns = 2400;   // 64 keys of a head, for their width in units of 128 dimensions
+};
+
 // attention_global_local_sm90. Fitted to four masks of 2048 and 4096 tokens, 64 dimensions a head.
 struct GlobalLocalAttention {
   double start_us = 3.5;     // until the first data arrive, and from the last tile to the end
@@ -332,6 +338,7 @@ struct Coefficients {
   std::map<std::string, StagedAttention, std::less<>> staged_attention = {{"", {}}};
   FewKeysAttention few_keys_attention;
   HeldAttention held_attention;
+  ShortHeadsAttention short_heads_attention;
   FewQueriesAttention few_queries_attention;
   GlobalLocalAttention global_local_attention;
   ResidentAttention resident_attention;

@@ -38,10 +38,12 @@ std::optional<KernelConfig> setting_by_rule(const Use& use, const AttentionMask&
 // rows of keys may be better than others for bands, but not than those that have all keys at once.
 int rank(const Use& use) {
   const contract::TemplateContract& contract = use.kernel->contract;
-  return has_all_keys_at_once(contract)                              ? 3
-         : walks_along_windows(contract) || reads_key_rows(contract) ? 2
-         : is_for_certain_masks(use)                                 ? 1
-                                                                     : 0;
+  return has_all_keys_at_once(contract) ? 3
+         : goes_from_head_to_head(contract) || walks_along_windows(contract) ||
+                 reads_key_rows(contract)
+             ? 2
+         : is_for_certain_masks(use) ? 1
+                                     : 0;
 }
 
 // What the expressions of a modifier read takes registers, which blocks that have all of an SM set

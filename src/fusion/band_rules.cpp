@@ -47,6 +47,10 @@ KernelConfig held_setting(std::int64_t pieces) {
   return KernelConfig{{"pieces", pieces}};
 }
 
+KernelConfig short_heads_setting() {
+  return KernelConfig{{"slots", 3}};
+}
+
 // Whether most rows of a band see as many keys as there are, and not fewer where it is cut.
 bool has_even_rows(const Use& use, double per_row) {
   constexpr double kEven = 0.75;
@@ -246,6 +250,33 @@ std::optional<KernelConfig> held_config(const Use& use, double per_row) {
   return std::nullopt;
 }
 
+// Of the kernel that goes from head to head, by times on an H200: of wide heads of three or four
+// query tiles, where band_sm90 has one or two in a block. Of three it takes 4 to 28 % less, of four
+// 5 to 13, and where rows are uneven, and warps idle, 1 to 6 of heads that are full. Blocks have as
+// many heads as each other but for one; with one each nothing is ahead of its use.
+std::optional<KernelConfig> short_heads_config(const Use& use, double per_row) {
+  constexpr std::int64_t kRowsOfThreeTiles = 3 * mask::kTile;
+  const std::int64_t rows = use.dim("q_len");
+  const std::int64_t heads = use.dim("batch") * use.dim("heads");
+  const std::int64_t sm_count = use.scope.device.at("device.sm_count");
+  const std::int64_t per_block = mask::ceil_div(heads, sm_count);
+  const double longer = static_cast<double>(per_block * sm_count) / static_cast<double>(heads);
+  const bool has_three = rows <= kRowsOfThreeTiles;
+  const bool is_even = has_even_rows(use, per_row);
+  const bool is_full =
+      has_three || is_even || std::min(use.dim("head_dim"), use.dim("value_dim")) > 112;
+  const std::int64_t more_than_rows =
+      has_three ? (is_even ? 152 : 128) : (is_even ? kRowsOfThreeTiles : 240);
+  const double most_longer = has_three ? (is_even ? 1.1 : 1.2) : (is_even ? 1.25 : 1.05);
+  return goes_from_head_to_head(use.kernel->contract) && has_wide_heads(use) &&
+                 use.dim("heads") == use.dim("kv_heads") &&
+                 has_open_side(use, use.scope.mask_band_first, use.scope.mask_band_end) &&
+                 is_full && rows > more_than_rows && longer < most_longer &&
+                 use.dim("kv_len") <= (has_three ? 512 : 256) && (has_three || per_block > 1)
+             ? std::optional(short_heads_setting())
+             : std::nullopt;
+}
+
 // Whether the last of the waves in which blocks are worked on is so small that all take over a
 // tenth longer than if it were full.
 bool leaves_places(std::int64_t blocks, std::int64_t at_once) {
@@ -402,15 +433,22 @@ bool walks_along_windows(const contract::TemplateContract& contract) {
   return has_names(contract, window_setting(0, 0, false));
 }
 
+bool goes_from_head_to_head(const contract::TemplateContract& contract) {
+  return contract.name == "attention_short_heads_sm90" &&
+         has_names(contract, short_heads_setting());
+}
+
 bool has_band_rule(const contract::TemplateContract& contract) {
   return takes_bands(contract) &&
          (has_all_keys_at_once(contract) || walks_along_windows(contract) ||
-          has_names(contract, band_setting(0, 0, 1, 1, 0)));
+          goes_from_head_to_head(contract) || has_names(contract, band_setting(0, 0, 1, 1, 0)));
 }
 
 std::optional<KernelConfig> setting_for_bands(const Use& use, const AttentionMask& mask) {
-  for (const auto& config : {few_keys_config(use), held_config(use, tiles_per_row(use, mask)),
-                             window_config(use), band_config(use, mask)}) {
+  const double per_row = tiles_per_row(use, mask);
+  for (const auto& config :
+       {few_keys_config(use), held_config(use, per_row), short_heads_config(use, per_row),
+        window_config(use), band_config(use, mask)}) {
     if (config && is_setting(use, *config)) {
       return config;
     }

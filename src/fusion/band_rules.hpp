@@ -17,6 +17,8 @@ bool has_band_rule(const contract::TemplateContract& contract);
 bool has_all_keys_at_once(const contract::TemplateContract& contract);
 // Whether it is the one that walks along short windows.
 bool walks_along_windows(const contract::TemplateContract& contract);
+// Whether it is the one whose blocks go from one short head to the next.
+bool goes_from_head_to_head(const contract::TemplateContract& contract);
 
 // Of a kernel for bands its setting for this one, by times on an H200, which is allowed; nothing
 // where another kernel is faster, or where there is no rule.

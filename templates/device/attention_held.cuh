@@ -2,15 +2,10 @@
 // tiles: which of these a block has, and what lies in shared memory.
 #pragma once
 
-#include "device/attention_band_mask.cuh"
+#include "device/attention_boxes.cuh"
 #include "device/attention_wgmma.cuh"
 
 namespace stof {
-
-// Boxes of 64 keys, from the highest one down.
-struct KeyBoxes {
-  int top, count;
-};
 
 // The query tiles of a block, of 64 rows: those of a head, or a part of them if there are 2^n
 // `pieces`. They go from the last to the first. A piece has pairs of tiles, of which one is as far
@@ -27,17 +22,12 @@ struct HeldTiles {
                            : piece + ((count() - 1 - number) << log_pieces);
   }
 
-  // The boxes that a tile sees. One at least, so that there is a product for every tile.
   __device__ __forceinline__ KeyBoxes boxes(int tile) const {
-    const int first = max(64 * tile + band.first, 0) / 64;
-    const int end = min(min(64 * tile + 64, q_len) - 1 + band.end, band.keys);
-    const int top = max(end - 1, 0) / 64;
-    return {top, top - min(first, top) + 1};
+    return boxes_of_tile(band, tile, q_len);
   }
   // Those of all tiles.
   __device__ __forceinline__ KeyBoxes boxes() const {
-    const KeyBoxes from = boxes(tile(0)), to = boxes(tile(count() - 1));
-    return {from.top, from.top - to.top + to.count};
+    return boxes_of_tiles(band, tile(count() - 1), tile(0), q_len);
   }
 
  private:

@@ -36,14 +36,6 @@ struct Walk {
   }
 };
 
-// `count` places further on.
-template <int Slots>
-__device__ __forceinline__ RingPlace<Slots> ahead(const RingPlace<Slots>& at, unsigned count) {
-  const unsigned slot = at.slot + count;
-  return slot < Slots ? RingPlace<Slots>{slot, at.parity}
-                      : RingPlace<Slots>{slot - Slots, at.parity ^ 1};
-}
-
 // A query tile, and the first of the `Boxes` boxes that it sees. Those of each further pair begin
 // anew.
 template <int Slots, int Boxes>

@@ -496,6 +496,7 @@ TEST_CASE("small cases of kernels, in whose rings every lane says that a place i
   add("band_sm90", {"", causal(), f16, 1, 2, 2, 700, 700, 64, 64});
   add("interval_sm90", {"", documents({0, 100, 500}) && causal(), f16, 1, 2, 2, 500, 500, 64, 64});
   add("held_sm90", {"", causal(), f16, 8, 16, 16, 512, 512, 64, 64});
+  add("short_heads_sm90", {"", causal(), f16, 10, 12, 12, 150, 150, 72, 72});
   add("few_keys", {"", causal(), f16, 1, 1, 1, 100, 100, 64, 64});
   add("few_queries", {"", Mask(), f16, 1, 4, 1, 4, 2000, 64, 64});
   add("few_queries", {"", Mask(), f16, 1, 2, 2, 27, 900, 64, 64});
@@ -673,6 +674,46 @@ TEST_CASE("bands of short heads, whose keys a block holds") {
   add("causal", causal(), 12, 200, 200, 64, 64);
   add("causal", causal(), 12, 576, 576, 64, 64);
   add("one_key", Mask(), 12, 256, 1, 64, 64);
+  CHECK(faults_of(cases) == "");
+}
+
+TEST_CASE("bands of short wide heads, which a block has one after the other") {
+  std::vector<AttentionCase> cases;
+  const auto add = [&](const char* name, const Mask& mask, std::int64_t batch, std::int64_t q_len,
+                       std::int64_t kv_len, std::int64_t head_dim, std::int64_t value_dim) {
+    for (const DType dtype : {DType::Float16, DType::BFloat16}) {
+      cases.push_back({name, mask, dtype, batch, 12, 12, q_len, kv_len, head_dim, value_dim});
+      cases.back().has_lse = dtype == DType::BFloat16;
+      cases.back().kernel_of_sm90 = "attention/short_heads_sm90";
+    }
+  };
+  const Mask open_ahead = key_position() - query_position() >= -70;
+  for (const std::int64_t batch : {11, 22, 65}) {  // a head for each SM, two, and six for most
+    add("causal", causal(), batch, 192, 192, 128, 128);
+    add("causal", causal(), batch, 129, 129, 72, 128);
+    add("causal", causal(), batch, 177, 177, 120, 40);
+    add("early", causal(), batch, 180, 65, 128, 128);
+    add("late", causal_bottom_right(), batch, 160, 190, 96, 96);
+    add("no_keys", causal_bottom_right(), batch, 190, 100, 128, 72);
+    add("open_ahead", open_ahead, batch, 180, 180, 128, 128);
+  }
+  for (const std::int64_t batch : {11, 43}) {
+    add("full", Mask(), batch, 192, 192, 128, 128);
+    add("full", Mask(), batch, 153, 500, 88, 128);
+    add("few_keys", Mask(), batch, 160, 70, 128, 128);
+  }
+  for (const std::int64_t batch : {22, 43}) {
+    add("full", Mask(), batch, 256, 256, 128, 128);
+    add("full", Mask(), batch, 193, 77, 80, 128);
+    add("causal", causal(), batch, 256, 256, 128, 128);
+    add("causal", causal(), batch, 241, 250, 128, 120);
+  }
+  const std::size_t inside = cases.size();
+  add("inside", causal(), 22, 192, 192, 128, 128);
+  add("inside", Mask(), 22, 250, 250, 128, 128);
+  for (std::size_t i = inside; i < cases.size(); ++i) {
+    cases[i].has_heads_inside = true;
+  }
   CHECK(faults_of(cases) == "");
 }
 

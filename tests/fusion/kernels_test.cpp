@@ -227,20 +227,29 @@ void add_attention(Kernels& kernels, const base::DeviceProfile& device) {
   }
 }
 
-// One kernel of attention that is chosen, with all of these values of its parameters, without and
-// with sums that someone reads; of its own heads, or of all that are given by the dimensions of
-// keys and of values.
+// Attention of short heads of a batch.
+void add_short_heads(Kernels& kernels, const base::DeviceProfile& device) {
+  for (const std::int64_t head_dim : {80, 128}) {
+    Graph graph("attention");
+    const auto x = graph.input("x", {32, 12, 192, head_dim}, DType::BFloat16);
+    graph.output("o", graph.attention(x, x, x, {.mask = causal()}));
+    kernels.add(graph, device);
+  }
+}
+
+// One kernel of attention that is chosen, with all of these values of its parameters, in turn
+// without and with sums that someone reads; of its own heads, or of all that are given by the
+// dimensions of keys and of values.
 std::vector<Kernel> with_values(const std::string& file,
                                 const std::vector<std::pair<std::string, std::vector<int>>>& values,
                                 const std::vector<std::pair<int, int>>& heads = {}) {
   Kernels chosen;
   add_attention(chosen, base::shipped_profile("h200"));
+  add_short_heads(chosen, base::shipped_profile("h200"));
   const auto one = std::ranges::find_if(
       chosen.all(), [&](const Kernel& kernel) { return kernel.spec.file == file; });
   REQUIRE(one != chosen.all().end());
-  std::vector<Kernel> kernels = {*one, *one};
-  kernels[0].spec.variables["has"]["lse"] = false;
-  kernels[1].spec.variables["has"]["lse"] = true;
+  std::vector<Kernel> kernels = {*one};
   if (!heads.empty()) {
     std::vector<Kernel> more;
     for (const Kernel& kernel : kernels) {
@@ -261,6 +270,9 @@ std::vector<Kernel> with_values(const std::string& file,
     }
     kernels = std::move(more);
   }
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    kernels[i].spec.variables["has"]["lse"] = i % 2 == 1;
+  }
   return kernels;
 }
 
@@ -274,6 +286,7 @@ TEST_CASE("every template takes part in a case") {
   add_cases(kernels, base::shipped_profile("h200"));
   add_cases(kernels, base::shipped_profile("a100"));
   add_attention(kernels, base::shipped_profile("h200"));
+  add_short_heads(kernels, base::shipped_profile("h200"));
   std::set<std::string> used;
   for (const Kernel& kernel : kernels.all()) {
     used.insert(kernel.spec.file);
@@ -299,6 +312,7 @@ TEST_CASE("what is chosen compiles for every kind of GPU, without spills or lost
     add_cases(kernels, base::shipped_profile(device));
   }
   add_attention(kernels, base::shipped_profile("h200"));
+  add_short_heads(kernels, base::shipped_profile("h200"));
   CHECK(kernels.all().size() > 200);
   CHECK(kernels.faults(kernels.all()) == "");
 }
@@ -331,6 +345,12 @@ TEST_CASE("attention over packed tiles, and over runs of keys, compiles with all
 
 TEST_CASE("attention of short heads compiles with all numbers of pieces") {
   CHECK(Kernels().faults(with_values("attention/held_sm90.jinja", {{"pieces", {1, 2, 4}}})) == "");
+}
+
+TEST_CASE("attention of short heads one after the other compiles with all sizes of the ring") {
+  CHECK(Kernels().faults(with_values("attention/short_heads_sm90.jinja", {{"slots", {3, 3, 2}}},
+                                     {{128, 128}, {64, 128}, {128, 40}, {72, 72}, {64, 64}})) ==
+        "");
 }
 
 TEST_CASE("attention over windows compiles for wide heads with all numbers of keys") {
