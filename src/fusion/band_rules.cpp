@@ -251,7 +251,7 @@ std::optional<KernelConfig> held_config(const Use& use, double per_row) {
 }
 
 // Of the kernel that goes from head to head, by times on an H200: of wide heads of three or four
-// query tiles, where band_sm90 has one or two in a block. Of three it takes 4 to 28 % less, of four
+// query tiles, where band_sm90 has one or two in a block. Of three it takes 4 to 18 % less, of four
 // 5 to 13, and where rows are uneven, and warps idle, 1 to 6 of heads that are full. Blocks have as
 // many heads as each other but for one; with one each nothing is ahead of its use.
 std::optional<KernelConfig> short_heads_config(const Use& use, double per_row) {
@@ -267,12 +267,13 @@ std::optional<KernelConfig> short_heads_config(const Use& use, double per_row) {
       has_three || is_even || std::min(use.dim("head_dim"), use.dim("value_dim")) > 112;
   const std::int64_t more_than_rows =
       has_three ? (is_even ? 152 : 128) : (is_even ? kRowsOfThreeTiles : 240);
-  const double most_longer = has_three ? (is_even ? 1.1 : 1.2) : (is_even ? 1.25 : 1.05);
+  const double most_longer = has_three ? 1.1 : is_even ? 1.25 : 1.05;
   return goes_from_head_to_head(use.kernel->contract) && has_wide_heads(use) &&
                  use.dim("heads") == use.dim("kv_heads") &&
                  has_open_side(use, use.scope.mask_band_first, use.scope.mask_band_end) &&
                  is_full && rows > more_than_rows && longer < most_longer &&
-                 use.dim("kv_len") <= (has_three ? 512 : 256) && (has_three || per_block > 1)
+                 use.dim("kv_len") <= (has_three ? 512 : 256) &&
+                 (per_block > 1 || (has_three && is_even))
              ? std::optional(short_heads_setting())
              : std::nullopt;
 }
@@ -337,10 +338,20 @@ std::optional<KernelConfig> narrow_tiles_config(const Use& use, double per_row) 
   return is_large ? band_setting(128, 128, 128, 2, 2) : small_band_setting();
 }
 
+// Whether steps of keys, each ahead of the products of the one before, are faster than all of up to
+// 192 keys at once, of which uneven rows do without a third: by 4 to 20 % on an H200, where blocks
+// are more than SMs.
+bool has_keys_to_leave_out(const Use& use, std::int64_t span, double per_row) {
+  constexpr std::int64_t kTwoTiles = 2 * mask::kTile;
+  constexpr std::int64_t kMostOfThreeTiles = 160;
+  return !has_even_rows(use, per_row) && span > kTwoTiles &&
+         tiles_per_sm(use) > (span > kMostOfThreeTiles ? 1 : 2);
+}
+
 // Of the kernel for bands, by times on an H200; nothing where a warp that is ahead with lists of
 // tiles is worth its while. All keys of 64 queries at once is best where they fit registers, but
-// for many tiles of narrow heads whose rows are uneven: there is one chain of waits then, and one
-// maximum.
+// for uneven rows of many tiles of narrow heads, or of three tiles: there is one chain of waits
+// then, and one maximum.
 std::optional<KernelConfig> band_tiles_config(const Use& use, const AttentionMask& mask) {
   constexpr std::int64_t kMostAtOnce = 192;  // keys
   const bool is_wide = has_wide_heads(use);
@@ -349,6 +360,9 @@ std::optional<KernelConfig> band_tiles_config(const Use& use, const AttentionMas
   const double per_row = tiles_per_row(use, mask);
   const double per_sm = tiles_per_sm(use);
   if (span <= kMostAtOnce && (is_wide || per_sm <= kFewTiles || has_even_rows(use, per_row))) {
+    if (has_keys_to_leave_out(use, span, per_row)) {
+      return overlapped_band_setting();
+    }
     const std::int64_t tile_k = std::max(mask::kTile, mask::ceil_div(span, 16) * 16);
     return band_setting(64, tile_k, tile_k, 1, is_wide ? 2 : tile_k > 128 ? 3 : 4);
   }
