@@ -252,8 +252,9 @@ std::optional<KernelConfig> held_config(const Use& use, double per_row) {
 
 // Of the kernel that goes from head to head, by times on an H200: of wide heads of three or four
 // query tiles, where band_sm90 has one or two in a block. Of three it takes 4 to 18 % less, of four
-// 5 to 13, and where rows are uneven, and warps idle, 1 to 6 of heads that are full. Blocks have as
-// many heads as each other but for one; with one each nothing is ahead of its use.
+// up to 13, and where rows are uneven, and warps idle, 1 to 6 of heads that are full. Blocks have
+// as many heads as each other but for one. With one each, where nothing is ahead of its use, three
+// tiles with even rows alone gain.
 std::optional<KernelConfig> short_heads_config(const Use& use, double per_row) {
   constexpr std::int64_t kRowsOfThreeTiles = 3 * mask::kTile;
   const std::int64_t rows = use.dim("q_len");
@@ -340,12 +341,12 @@ std::optional<KernelConfig> narrow_tiles_config(const Use& use, double per_row) 
 
 // Whether steps of keys, each ahead of the products of the one before, are faster than all of up to
 // 192 keys at once, of which uneven rows do without a third: by 4 to 20 % on an H200, where blocks
-// are more than SMs.
+// are more than SMs, or twice as many for the third tile to be of less than 32 keys.
 bool has_keys_to_leave_out(const Use& use, std::int64_t span, double per_row) {
   constexpr std::int64_t kTwoTiles = 2 * mask::kTile;
-  constexpr std::int64_t kMostOfThreeTiles = 160;
+  constexpr std::int64_t kMostOfSmallThirdTile = 160;
   return !has_even_rows(use, per_row) && span > kTwoTiles &&
-         tiles_per_sm(use) > (span > kMostOfThreeTiles ? 1 : 2);
+         tiles_per_sm(use) > (span > kMostOfSmallThirdTile ? 1 : 2);
 }
 
 // Of the kernel for bands, by times on an H200; nothing where a warp that is ahead with lists of

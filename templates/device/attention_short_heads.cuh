@@ -86,15 +86,18 @@ struct ShortHeadsShared {
   // These by one thread; of boxes behind the run nothing comes.
   __device__ __forceinline__ void load_queries(const TensorMap& q, int group, int turn,
                                                TileOrigin origin) {
-    load<Shape::kKeyPanels>(q, queries[turn][group], queries_here[turn][group], origin);
+    load_all_panels<Shape::kKeyPanels, Shape::kTileBytes>(queries[turn][group], q,
+                                                          queries_here[turn][group], origin);
   }
   __device__ __forceinline__ void load_keys(const TensorMap& k, const RunBox& box, int slot) {
     if (box.run.left > 0)
-      load<Shape::kKeyPanels>(k, keys[slot], keys_here[slot], box.origin());
+      load_all_panels<Shape::kKeyPanels, Shape::kTileBytes>(keys[slot], k, keys_here[slot],
+                                                            box.origin());
   }
   __device__ __forceinline__ void load_values(const TensorMap& v, const RunBox& box, int slot) {
     if (box.run.left > 0)
-      load<Shape::kValuePanels>(v, values[slot], values_here[slot], box.origin());
+      load_all_panels<Shape::kValuePanels, Shape::kTileBytes>(values[slot], v, values_here[slot],
+                                                              box.origin());
   }
 
   __device__ __forceinline__ unsigned wait_for_queries(int group, int turn, unsigned parity) {
@@ -144,14 +147,6 @@ struct ShortHeadsShared {
       return false;
     freed = 0;
     return true;
-  }
-
-  template <int Panels>
-  __device__ __forceinline__ static void load(const TensorMap& map, unsigned char* tile,
-                                              unsigned long long& barrier, TileOrigin origin) {
-    const unsigned here = shared_address(&barrier);
-    arrive_expecting(here, Panels * Shape::kTileBytes);
-    load_panels<Panels, Shape::kTileBytes>(shared_address(tile), map, here, origin);
   }
 };
 

@@ -152,6 +152,15 @@ __device__ __forceinline__ void load_panels(unsigned shared, const TensorMap& ma
   }
 }
 
+// The same, as all that a barrier waits for.
+template <int Panels, int PanelBytes>
+__device__ __forceinline__ void load_all_panels(unsigned char* tile, const TensorMap& map,
+                                                unsigned long long& barrier, TileOrigin origin) {
+  const unsigned here = shared_address(&barrier);
+  arrive_expecting(here, Panels * PanelBytes);
+  load_panels<Panels, PanelBytes>(shared_address(tile), map, here, origin);
+}
+
 // Begins to write 16 rows that lie in panels, the first of which has them at `rows`. By one thread.
 template <typename Shape>
 __device__ __forceinline__ void store_panels(const TensorMap& o, unsigned rows, TileOrigin origin) {

@@ -36,6 +36,14 @@ struct Walk {
   }
 };
 
+// `count` places further on.
+template <int Slots>
+__device__ __forceinline__ RingPlace<Slots> ahead(const RingPlace<Slots>& at, unsigned count) {
+  const unsigned slot = at.slot + count;
+  return slot < Slots ? RingPlace<Slots>{slot, at.parity}
+                      : RingPlace<Slots>{slot - Slots, at.parity ^ 1};
+}
+
 // A query tile, and the first of the `Boxes` boxes that it sees. Those of each further pair begin
 // anew.
 template <int Slots, int Boxes>
@@ -141,18 +149,21 @@ struct WindowShared {
   __device__ __forceinline__ void load_queries(const TensorMap& q, const Queries& at,
                                                TileOrigin origin) {
     wait_for_phase(shared_address(&queries_free[at.slot]), at.parity ^ 1);
-    load<Shape::kKeyPanels>(q, queries[at.slot], queries_here[at.slot], origin);
+    load_all_panels<Shape::kKeyPanels, Shape::kTileBytes>(queries[at.slot], q,
+                                                          queries_here[at.slot], origin);
   }
   __device__ __forceinline__ void load_keys(const TensorMap& k, const Box& at, TileOrigin origin) {
     wait_for_phase(shared_address(&free[0][at.slot]), at.parity ^ 1);
-    load<Shape::kKeyPanels>(k, keys[at.slot], keys_here[at.slot], origin);
+    load_all_panels<Shape::kKeyPanels, Shape::kTileBytes>(keys[at.slot], k, keys_here[at.slot],
+                                                          origin);
   }
   // Behind the keys of their box.
   __device__ __forceinline__ void load_values(const TensorMap& v, const Box& at,
                                               TileOrigin origin) {
     if (Apart)
       wait_for_phase(shared_address(&free[Apart][at.slot]), at.parity ^ 1);
-    load<Shape::kValuePanels>(v, values[at.slot], values_here[at.slot], origin);
+    load_all_panels<Shape::kValuePanels, Shape::kTileBytes>(values[at.slot], v,
+                                                            values_here[at.slot], origin);
   }
 
   __device__ __forceinline__ unsigned wait_for_queries(const Queries& at) {
@@ -181,15 +192,6 @@ struct WindowShared {
   __device__ __forceinline__ void free_queries(const Queries& at) {
     wait_for_reads_of_stores<0>();
     arrive_of_warp(shared_address(&queries_free[at.slot]));
-  }
-
- private:
-  template <int Panels>
-  __device__ __forceinline__ static void load(const TensorMap& map, unsigned char* tile,
-                                              unsigned long long& barrier, TileOrigin origin) {
-    const unsigned here = shared_address(&barrier);
-    arrive_expecting(here, Panels * Shape::kTileBytes);
-    load_panels<Panels, Shape::kTileBytes>(shared_address(tile), map, here, origin);
   }
 };
 

@@ -83,12 +83,4 @@ struct RingPlace {
   }
 };
 
-// `count` places further on, at most a turn.
-template <int Slots>
-__device__ __forceinline__ RingPlace<Slots> ahead(const RingPlace<Slots>& at, unsigned count) {
-  const unsigned slot = at.slot + count;
-  return slot < Slots ? RingPlace<Slots>{slot, at.parity}
-                      : RingPlace<Slots>{slot - Slots, at.parity ^ 1};
-}
-
 }  // namespace stof

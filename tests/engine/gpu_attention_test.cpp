@@ -496,7 +496,7 @@ TEST_CASE("small cases of kernels, in whose rings every lane says that a place i
   add("band_sm90", {"", causal(), f16, 1, 2, 2, 700, 700, 64, 64});
   add("interval_sm90", {"", documents({0, 100, 500}) && causal(), f16, 1, 2, 2, 500, 500, 64, 64});
   add("held_sm90", {"", causal(), f16, 8, 16, 16, 512, 512, 64, 64});
-  add("short_heads_sm90", {"", Mask(), f16, 11, 12, 12, 160, 70, 72, 72});
+  add("short_heads_sm90", {"", Mask(), f16, 33, 12, 12, 160, 130, 72, 72});
   add("few_keys", {"", causal(), f16, 1, 1, 1, 100, 100, 64, 64});
   add("few_queries", {"", Mask(), f16, 1, 4, 1, 4, 2000, 64, 64});
   add("few_queries", {"", Mask(), f16, 1, 2, 2, 27, 900, 64, 64});
@@ -687,7 +687,7 @@ TEST_CASE("bands of short wide heads, which a block has one after the other") {
       cases.back().kernel_of_sm90 = "attention/short_heads_sm90";
     }
   };
-  const Mask open_ahead = key_position() - query_position() >= -70;
+  const auto open_ahead = [](int from) { return key_position() - query_position() >= from; };
   for (const std::int64_t batch : {22, 65}) {  // two heads for each SM, and six for most
     add("causal", causal(), batch, 192, 192, 128, 128);
     add("causal", causal(), batch, 129, 129, 72, 128);
@@ -695,7 +695,9 @@ TEST_CASE("bands of short wide heads, which a block has one after the other") {
     add("early", causal(), batch, 180, 65, 128, 128);
     add("late", causal_bottom_right(), batch, 160, 190, 96, 96);
     add("no_keys", causal_bottom_right(), batch, 190, 100, 128, 72);
-    add("open_ahead", open_ahead, batch, 180, 180, 128, 128);
+    add("open_ahead", open_ahead(-70), batch, 180, 180, 128, 128);
+    add("behind", open_ahead(-20), batch, 180, 192, 96, 128);
+    add("far_behind", open_ahead(70), batch, 190, 192, 128, 80);
   }
   for (const std::int64_t batch : {11, 43}) {
     add("full", Mask(), batch, 192, 192, 128, 128);

@@ -176,6 +176,7 @@ TEST_CASE("wide heads of three or four query tiles go one after the other in a b
   CHECK_FALSE(is_walked("causal", 144, 192));
   CHECK(is_walked("causal", 512, 192, 80));
   CHECK(is_walked("full", 512, 192));        // 32.0 and 37.8
+  CHECK(is_walked("full", 128, 192));        // 14.8 and 15.5
   CHECK_FALSE(is_walked("full", 512, 130));  // 30.8 and 29.6
   CHECK(is_walked("full", 512, 256));        // 44.1 and 50.3
   CHECK(is_walked("full", 512, 200, 96));
@@ -193,11 +194,19 @@ TEST_CASE("wide heads of three or four query tiles go one after the other in a b
   CHECK_FALSE(is_walked("full", 512, 192, 136));
   CHECK_FALSE(is_walked("sliding", 512, 256));  // 40.8, and 38.1 along windows
   CHECK_FALSE(is_walked("full", 512, 192, 128, "a100"));
-  Graph groups("groups");
-  const auto q = groups.input("q", {32, 16, 256, 128}, DType::Float16);
-  const auto k = groups.input("k", {32, 2, 256, 128}, DType::Float16);
-  groups.output("y", groups.attention(q, k, k, {.mask = causal()}));  // 38.4 and 37.6
-  CHECK(kernel_of(groups) == "attention_band_sm90");
+  const auto is_walked_by = [](const Mask& mask, std::int64_t kv_heads, std::int64_t q_len,
+                               std::int64_t kv_len) {
+    Graph graph("keys");
+    const auto q = graph.input("q", {32, 16, q_len, 128}, DType::Float16);
+    const auto k = graph.input("k", {32, kv_heads, kv_len, 128}, DType::Float16);
+    graph.output("y", graph.attention(q, k, k, {.mask = mask}));
+    return kernel_of(graph) == "attention_short_heads_sm90";
+  };
+  CHECK(is_walked_by(Mask(), 16, 192, 512));  // 62.7 and 72.2
+  CHECK_FALSE(is_walked_by(Mask(), 16, 192, 520));
+  CHECK(is_walked_by(Mask(), 16, 256, 200));
+  CHECK_FALSE(is_walked_by(Mask(), 16, 256, 512));   // 73.5 and 74.8
+  CHECK_FALSE(is_walked_by(causal(), 2, 256, 256));  // 38.4 and 37.6
 }
 
 TEST_CASE("uneven rows of three tiles leave out keys, unless they are few") {

@@ -237,9 +237,9 @@ void add_short_heads(Kernels& kernels, const base::DeviceProfile& device) {
   }
 }
 
-// One kernel of attention that is chosen, with all of these values of its parameters, in turn
-// without and with sums that someone reads; of its own heads, or of all that are given by the
-// dimensions of keys and of values.
+// One kernel of attention that is chosen, with all of these values of its parameters, without or
+// with sums that someone reads: each value with both, and few kernels too; of its own heads, or of
+// all that are given by the dimensions of keys and of values.
 std::vector<Kernel> with_values(const std::string& file,
                                 const std::vector<std::pair<std::string, std::vector<int>>>& values,
                                 const std::vector<std::pair<int, int>>& heads = {}) {
@@ -249,29 +249,40 @@ std::vector<Kernel> with_values(const std::string& file,
   const auto one = std::ranges::find_if(
       chosen.all(), [&](const Kernel& kernel) { return kernel.spec.file == file; });
   REQUIRE(one != chosen.all().end());
+  constexpr std::size_t kFew = 12;
+  const auto has_sums = [](Kernel& kernel) -> nlohmann::json& {
+    return kernel.spec.variables["has"]["lse"];
+  };
   std::vector<Kernel> kernels = {*one};
-  if (!heads.empty()) {
+  has_sums(kernels.front()) = false;
+  // Each kernel with all of the values, every other of which has it read sums if it did not.
+  const auto vary = [&](const auto& of_one, const auto& set) {
     std::vector<Kernel> more;
     for (const Kernel& kernel : kernels) {
-      for (const auto& [head_dim, value_dim] : heads) {
-        auto& dims = more.emplace_back(kernel).spec.variables["dim"];
-        dims["head_dim"] = head_dim;
-        dims["value_dim"] = value_dim;
+      for (std::size_t i = 0; i < of_one.size(); ++i) {
+        Kernel& other = more.emplace_back(kernel);
+        set(other, of_one[i]);
+        has_sums(other) = has_sums(other).get<bool>() != (i % 2 == 1);
       }
     }
     kernels = std::move(more);
-  }
+  };
+  vary(heads.empty() ? std::vector{std::pair(-1, -1)} : heads,
+       [](Kernel& kernel, const auto& dims) {
+         if (dims.first > 0) {
+           kernel.spec.variables["dim"]["head_dim"] = dims.first;
+           kernel.spec.variables["dim"]["value_dim"] = dims.second;
+         }
+       });
   for (const auto& [name, of_name] : values) {
-    std::vector<Kernel> more;
-    for (const Kernel& kernel : kernels) {
-      for (const int value : of_name) {
-        more.emplace_back(kernel).spec.variables["param"][name] = value;
-      }
-    }
-    kernels = std::move(more);
+    vary(of_name, [&](Kernel& kernel, int value) { kernel.spec.variables["param"][name] = value; });
   }
-  for (std::size_t i = 0; i < kernels.size(); ++i) {
-    kernels[i].spec.variables["has"]["lse"] = i % 2 == 1;
+  if (kernels.size() <= kFew) {
+    std::vector<Kernel> others = kernels;
+    for (Kernel& other : others) {
+      has_sums(other) = !has_sums(other).get<bool>();
+    }
+    kernels.insert(kernels.end(), others.begin(), others.end());
   }
   return kernels;
 }
@@ -320,6 +331,7 @@ TEST_CASE("what is chosen compiles for every kind of GPU, without spills or lost
 TEST_CASE("attention by wgmma includes no headers, which would take longer than its own text") {
   Kernels kernels;
   add_attention(kernels, base::shipped_profile("h200"));
+  add_short_heads(kernels, base::shipped_profile("h200"));
   std::set<std::string> files;
   for (const Kernel& kernel : kernels.all()) {
     if (kernel.spec.file.ends_with("_sm90.jinja")) {
@@ -348,7 +360,7 @@ TEST_CASE("attention of short heads compiles with all numbers of pieces") {
 }
 
 TEST_CASE("attention of short heads one after the other compiles with all sizes of the ring") {
-  CHECK(Kernels().faults(with_values("attention/short_heads_sm90.jinja", {{"slots", {3, 3, 2}}},
+  CHECK(Kernels().faults(with_values("attention/short_heads_sm90.jinja", {{"slots", {2, 3}}},
                                      {{128, 128}, {64, 128}, {128, 40}, {72, 72}, {64, 64}})) ==
         "");
 }
