@@ -275,7 +275,9 @@ std::vector<Kernel> with_values(const std::string& file,
          }
        });
   for (const auto& [name, of_name] : values) {
-    vary(of_name, [&](Kernel& kernel, int value) { kernel.spec.variables["param"][name] = value; });
+    vary(of_name, [&parameter = name](Kernel& kernel, int value) {
+      kernel.spec.variables["param"][parameter] = value;
+    });
   }
   if (kernels.size() <= kFew) {
     std::vector<Kernel> others = kernels;
