@@ -237,9 +237,9 @@ void add_short_heads(Kernels& kernels, const base::DeviceProfile& device) {
   }
 }
 
-// One kernel of attention that is chosen, with all of these values of its parameters, without or
-// with sums that someone reads: each value with both, and few kernels too; of its own heads, or of
-// all that are given by the dimensions of keys and of values.
+// One kernel of attention that is chosen, with all of these values of its parameters, without and
+// with sums that someone reads; of its own heads, or of all that are given by the dimensions of
+// keys and of values.
 std::vector<Kernel> with_values(const std::string& file,
                                 const std::vector<std::pair<std::string, std::vector<int>>>& values,
                                 const std::vector<std::pair<int, int>>& heads = {}) {
@@ -249,42 +249,28 @@ std::vector<Kernel> with_values(const std::string& file,
   const auto one = std::ranges::find_if(
       chosen.all(), [&](const Kernel& kernel) { return kernel.spec.file == file; });
   REQUIRE(one != chosen.all().end());
-  constexpr std::size_t kFew = 12;
-  const auto has_sums = [](Kernel& kernel) -> nlohmann::json& {
-    return kernel.spec.variables["has"]["lse"];
-  };
-  std::vector<Kernel> kernels = {*one};
-  has_sums(kernels.front()) = false;
-  // Each kernel with all of the values, every other of which has it read sums if it did not.
-  const auto vary = [&](const auto& of_one, const auto& set) {
+  std::vector<Kernel> kernels = {*one, *one};
+  kernels[0].spec.variables["has"]["lse"] = false;
+  kernels[1].spec.variables["has"]["lse"] = true;
+  if (!heads.empty()) {
     std::vector<Kernel> more;
     for (const Kernel& kernel : kernels) {
-      for (std::size_t i = 0; i < of_one.size(); ++i) {
-        Kernel& other = more.emplace_back(kernel);
-        set(other, of_one[i]);
-        has_sums(other) = has_sums(other).get<bool>() != (i % 2 == 1);
+      for (const auto& [head_dim, value_dim] : heads) {
+        auto& dims = more.emplace_back(kernel).spec.variables["dim"];
+        dims["head_dim"] = head_dim;
+        dims["value_dim"] = value_dim;
       }
     }
     kernels = std::move(more);
-  };
-  vary(heads.empty() ? std::vector{std::pair(-1, -1)} : heads,
-       [](Kernel& kernel, const auto& dims) {
-         if (dims.first > 0) {
-           kernel.spec.variables["dim"]["head_dim"] = dims.first;
-           kernel.spec.variables["dim"]["value_dim"] = dims.second;
-         }
-       });
-  for (const auto& [name, of_name] : values) {
-    vary(of_name, [&parameter = name](Kernel& kernel, int value) {
-      kernel.spec.variables["param"][parameter] = value;
-    });
   }
-  if (kernels.size() <= kFew) {
-    std::vector<Kernel> others = kernels;
-    for (Kernel& other : others) {
-      has_sums(other) = !has_sums(other).get<bool>();
+  for (const auto& [name, of_name] : values) {
+    std::vector<Kernel> more;
+    for (const Kernel& kernel : kernels) {
+      for (const int value : of_name) {
+        more.emplace_back(kernel).spec.variables["param"][name] = value;
+      }
     }
-    kernels.insert(kernels.end(), others.begin(), others.end());
+    kernels = std::move(more);
   }
   return kernels;
 }
