@@ -389,17 +389,31 @@ bool has_longest_first(const Use& use, double per_row) {
          (tiles_per_sm(use) < kManyTiles || use.dim("q_len") >= long_queries);
 }
 
-// Whether the tiles of a head are best side by side, by times on an H100 and an H200: where heads
-// are short, and many, memory is what they wait for (1 to 5 % less; not of rows that TMA is slow
-// with, nor where heads share keys, 2 to 5 % more), and in long windows of wide heads. Longest rows
-// first are best from shorter narrow heads on (2 to 6 % less on an H200, 1 % more on an H100).
-bool has_heads_in_turn(const Use& use, double per_row) {
-  constexpr double kManyTiles = 10;  // for each SM
+// Whether all blocks are on an SM at once.
+bool are_at_once(const Use& use, const KernelConfig& config) {
+  const std::int64_t blocks =
+      use.dim("batch") * use.dim("heads") * mask::ceil_div(use.dim("q_len"), config.at("tile_q"));
+  return blocks <= config.at("blocks_per_sm") * use.scope.device.at("device.sm_count");
+}
+
+// Whether the tiles of a head are best side by side, by times on an H100 and an H200. Short windows
+// whose keys come at once are then asked for together by the tiles that share them: 2 to 9 % less
+// where heads are short or all blocks are on an SM at once, 1 to 3 % more elsewhere. Else where
+// heads are short, and many, memory is what they wait for (1 to 5 % less; not of rows that TMA is
+// slow with, nor where heads share keys, 2 to 5 % more), and in long windows of wide heads. Longest
+// rows first are best from shorter narrow heads on (2 to 6 % less on an H200, 1 % more on an H100).
+bool has_heads_in_turn(const Use& use, const KernelConfig& config, double per_row) {
+  constexpr std::int64_t kShortHead = 1024;  // of windows
+  constexpr double kManyTiles = 10;          // for each SM
   constexpr double kManyWideTiles = 14;
   constexpr double kTilesOfWindows = 32;
   const bool is_wide = has_wide_heads(use);
   const std::int64_t short_head = !is_wide && has_longest_first(use, per_row) ? 384 : 512;
   const double per_sm = tiles_per_sm(use);
+  if (config.at("stages") == 1 && has_even_rows(use, per_row) &&
+      (use.dim("q_len") <= kShortHead || are_at_once(use, config))) {
+    return true;
+  }
   if (use.dim("q_len") <= short_head) {
     return per_sm >= (is_wide ? kManyWideTiles : kManyTiles) && has_rows_of(use, 16) &&
            use.dim("heads") == use.dim("kv_heads");
@@ -412,10 +426,7 @@ bool has_heads_in_turn(const Use& use, double per_row) {
 // tile come at once, to blocks that are all on an SM at once (2 to 7 % less). Keys are there sooner
 // then, and values in time; where blocks wait for others to end, these end later (0 to 4 % more).
 bool has_late_values(const Use& use, const KernelConfig& config) {
-  const std::int64_t blocks =
-      use.dim("batch") * use.dim("heads") * mask::ceil_div(use.dim("q_len"), config.at("tile_q"));
-  return config.at("stages") == 1 &&
-         blocks <= config.at("blocks_per_sm") * use.scope.device.at("device.sm_count");
+  return config.at("stages") == 1 && are_at_once(use, config);
 }
 
 // What band_tiles_config says, with the order of blocks, where that leaves it open, and of loads.
@@ -426,9 +437,9 @@ std::optional<KernelConfig> band_config(const Use& use, const AttentionMask& mas
   }
   const double per_row = tiles_per_row(use, mask);
   config->at("late_values") = has_late_values(use, *config) ? 1 : 0;
-  config->at("order") = has_heads_in_turn(use, per_row)   ? 3
-                        : has_longest_first(use, per_row) ? 1
-                                                          : 0;
+  config->at("order") = has_heads_in_turn(use, *config, per_row) ? 3
+                        : has_longest_first(use, per_row)        ? 1
+                                                                 : 0;
   return config;
 }
 
