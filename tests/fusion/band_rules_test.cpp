@@ -319,16 +319,38 @@ TEST_CASE(
   CHECK(is(192, 4096, 128, 2, 0));  // which take 831.6 here, where small ones take 847.4
 }
 
-TEST_CASE("large grids of wide heads of 128 queries and keys go to lists, a tile each") {
+TEST_CASE("wide heads of 128 queries and keys go to lists, a tile each, where they are many") {
   // On an H200 36.3 us with 1024 heads and 20.5 with 512, where the band takes 41.3 and 22.9.
   const fusion::Option tiles = lowered_by(attention("causal", 512, 128, 128)).options.at(0).at(0);
   CHECK(tiles.kernel == "attention_block_wise_sm90");
   CHECK(tiles.config.at("tile_q") == 128);
   CHECK(tiles.config.at("tile_k") == 64);
   const std::string band = "attention_band_sm90";
-  CHECK(kernel_of(attention("causal", 256, 128, 128)) == band);
+  const std::string lists = "attention_block_wise_sm90";
+  CHECK(kernel_of(attention("full", 256, 128, 128)) == lists);    // 13.6 us, and 15.7
+  CHECK(kernel_of(attention("full", 192, 128, 128)) == lists);    // 12.9 and 13.5
+  CHECK(kernel_of(attention("full", 132, 128, 128)) == band);     // 10.3 and 9.6
+  CHECK(kernel_of(attention("causal", 256, 128, 128)) == lists);  // 14.9 and 15.8
+  CHECK(kernel_of(attention("causal", 192, 128, 128)) == band);   // 14.0 and 13.6
+  CHECK(kernel_of(attention("sliding", 256, 128, 128)) == band);  // 14.8 and 14.0
   CHECK(kernel_of(attention("causal", 1024, 64, 128)) == band);
   CHECK(kernel_of(attention("causal", 1024, 128, 64)) == band);
+}
+
+TEST_CASE("many tiles of wide heads that see all go to lists, but of few keys") {
+  const auto has_lists = [](const char* mask, std::int64_t heads, std::int64_t length,
+                            std::int64_t head_dim) {
+    return kernel_of(attention(mask, heads, length, head_dim)) == "attention_block_wise_sm90";
+  };
+  // On an H200, in microseconds, and with bands.
+  CHECK(has_lists("full", 128, 384, 128));        // 27.3 and 30.9
+  CHECK(has_lists("full", 32, 4096, 128));        // 397 and 414
+  CHECK(has_lists("full", 32, 2048, 96));         // 97 and 103
+  CHECK(has_lists("full", 192, 256, 80));         // 18.5 and 21.0
+  CHECK_FALSE(has_lists("full", 192, 256, 96));   // 23.7 and 22.6
+  CHECK_FALSE(has_lists("full", 128, 1024, 80));  // 106.7 and 101.2
+  CHECK_FALSE(has_lists("full", 64, 512, 128));   // 23.3 and 22.1
+  CHECK_FALSE(has_lists("causal", 128, 512, 128));
 }
 
 TEST_CASE("many uneven rows of a few tiles do not have all keys at once") {
