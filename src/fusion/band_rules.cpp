@@ -290,16 +290,17 @@ bool leaves_places(std::int64_t blocks, std::int64_t at_once) {
 }
 
 // Whether lists, of which blocks take the next one when they are done, are faster than blocks of
-// large tiles where wide heads see all: by 2 to 15 % on an H200 where keys are more than 256, and
-// of up to 88 dimensions more than 192, of which long ones are 5 % slower. With 96 dimensions and
-// 256 keys bands are, by 5 %.
-bool go_to_lists_of_all(const Use& use) {
+// large tiles where wide heads see all, as square problems were on an H200: by 3 to 15 %, but for
+// keys of 96 dimensions and more that are few, and for narrower ones that are many (5 %).
+bool are_lists_of_all_faster(const Use& use) {
   constexpr std::int64_t kFewColumns = 88;
+  constexpr std::int64_t kFewKeys = 256;
+  constexpr std::int64_t kManyKeys = 512;
   const std::int64_t keys = use.dim("kv_len");
   const bool has_few_columns = std::max(use.dim("head_dim"), use.dim("value_dim")) <= kFewColumns;
   return sees_all(use, use.scope.mask_band_first, use.scope.mask_band_end) &&
-         tiles_per_sm(use) > kFewTiles &&
-         (has_few_columns ? keys > 192 && keys <= 512 : keys > 256);
+         tiles_per_sm(use) > kFewTiles && use.dim("q_len") > 2 * mask::kTile &&
+         (has_few_columns ? keys <= kManyKeys : keys > kFewKeys);
 }
 
 // Of many tiles of heads of more than 64 dimensions, by times on an H200. Tiles of 128 queries,
@@ -312,7 +313,7 @@ std::optional<KernelConfig> wide_tiles_config(const Use& use, double per_row) {
     return is_short && per_row < kLongRow ? std::optional(band_setting(64, 64, 64, 2, 2))
                                           : std::nullopt;
   }
-  if (go_to_lists_of_all(use)) {
+  if (are_lists_of_all_faster(use)) {
     return std::nullopt;
   }
   if (!has_even_rows(use, per_row) && tiles_per_sm(use) <= kFewTiles && keys <= 2048 &&
@@ -416,22 +417,26 @@ bool are_at_once(const Use& use, const KernelConfig& config) {
   return blocks <= config.at("blocks_per_sm") * use.scope.device.at("device.sm_count");
 }
 
-// Whether the tiles of a head are best side by side, by times on an H100 and an H200. Short windows
-// whose keys come at once are then asked for together by the tiles that share them: 2 to 9 % less
-// where heads are short or all blocks are on an SM at once, 1 to 3 % more elsewhere. Else where
-// heads are short, and many, memory is what they wait for (1 to 5 % less; not of rows that TMA is
-// slow with, nor where heads share keys, 2 to 5 % more), and in long windows of wide heads. Longest
-// rows first are best from shorter narrow heads on (2 to 6 % less on an H200, 1 % more on an H100).
+// Whether the tiles of a head are best side by side, by times on an H100 and an H200. Where
+// windows, or all keys, come at once, tiles then ask together for the keys that they share: up to
+// 10 % less where heads are short or all blocks are on an SM at once, 1 to 3 % more elsewhere. Else
+// where heads are short, and many, memory is what they wait for (1 to 5 % less; not of rows that
+// TMA is slow with, nor where heads share keys, 2 to 5 % more), and in long windows of wide heads.
+// Longest rows first are best from shorter narrow heads on (2 to 6 % less on an H200, 1 % more on
+// an H100).
 bool has_heads_in_turn(const Use& use, const KernelConfig& config, double per_row) {
-  constexpr std::int64_t kShortHead = 1024;  // of windows
-  constexpr double kManyTiles = 10;          // for each SM
+  constexpr std::int64_t kMostQueriesAtOnce = 1024;
+  constexpr double kManyTiles = 10;  // for each SM
   constexpr double kManyWideTiles = 14;
   constexpr double kTilesOfWindows = 32;
   const bool is_wide = has_wide_heads(use);
   const std::int64_t short_head = !is_wide && has_longest_first(use, per_row) ? 384 : 512;
   const double per_sm = tiles_per_sm(use);
-  if (config.at("stages") == 1 && has_even_rows(use, per_row) &&
-      (use.dim("q_len") <= kShortHead || are_at_once(use, config))) {
+  const std::int64_t first = use.scope.mask_band_first;
+  const std::int64_t end = use.scope.mask_band_end;
+  if (config.at("stages") == 1 && has_rows_of(use, 16) &&
+      (!has_open_side(use, first, end) || sees_all(use, first, end)) &&
+      (use.dim("q_len") <= kMostQueriesAtOnce || are_at_once(use, config))) {
     return true;
   }
   if (use.dim("q_len") <= short_head) {
@@ -439,7 +444,7 @@ bool has_heads_in_turn(const Use& use, const KernelConfig& config, double per_ro
            use.dim("heads") == use.dim("kv_heads");
   }
   return is_wide && per_sm >= kTilesOfWindows && per_row >= kLongRow &&
-         !has_open_side(use, use.scope.mask_band_first, use.scope.mask_band_end);
+         !has_open_side(use, first, end);
 }
 
 // Whether values are best asked for when keys are there, by times on an H200: where all keys of a
@@ -470,16 +475,20 @@ bool has_tile_of_128(const Use& use) {
 }
 
 // Whether lists of such heads, of which a block has one after the other, take less than bands, by
-// times on an H200: 3 to 16 % where all is seen and heads are more than SMs by a tenth, 6 to 9 % of
-// others with an open side where that leaves no SM without a head for long; else up to 3 % more.
-bool fill_list_blocks(const Use& use, const mask::Band& band) {
+// times on an H200: 4 to 16 % where all is seen and heads are more than SMs by a tenth, 6 to 9 % of
+// others with an open side where that leaves no SM without a head for long. Else they take 1 to
+// 18 % more. Where there are lengths, or wider heads, there is no band to be faster than.
+bool are_lists_of_heads_faster(const Use& use, const mask::Band& band) {
   constexpr double kManyTiles = 6;  // for each SM
+  constexpr std::int64_t kWidestOfBands = 128;
   if (tiles_per_sm(use) >= kManyTiles) {
     return true;
   }
   const std::int64_t heads = use.dim("batch") * use.dim("heads");
   const std::int64_t sm_count = use.scope.device.at("device.sm_count");
-  return 10 * heads > 11 * sm_count && has_open_side(use, band.first, band.end) &&
+  return !use.ports.contains("kv_lengths") &&
+         std::max(use.dim("head_dim"), use.dim("value_dim")) <= kWidestOfBands &&
+         10 * heads > 11 * sm_count && has_open_side(use, band.first, band.end) &&
          (sees_all(use, band.first, band.end) || !leaves_places(heads, sm_count));
 }
 
@@ -521,7 +530,7 @@ std::optional<KernelConfig> list_setting_for_bands(const Use& use, const Attenti
   if (!band || !has_wide_heads(use) || mask.modifier.has_score() || packs(use.kernel->contract)) {
     return std::nullopt;
   }
-  if (!has_tile_of_128(use) || !fill_list_blocks(use, *band)) {
+  if (!has_tile_of_128(use) || !are_lists_of_heads_faster(use, *band)) {
     return std::nullopt;
   }
   const KernelConfig config = {{"tile_q", 128},      {"tile_k", 64}, {"slots", 4},
