@@ -32,6 +32,11 @@ std::int64_t order_of_band(const Mask& mask, std::int64_t batch, std::int64_t he
   return config_of(attention(mask, batch, heads, length)).at("order");
 }
 
+// Whether its tiles of a head lie side by side.
+bool is_in_turn(const char* mask, std::int64_t heads, std::int64_t length, std::int64_t head_dim) {
+  return config_of(mask, heads, length, head_dim).at("order") == 3;
+}
+
 // Why a kernel refuses a setting; empty where it does not.
 std::string refusal_of(const Graph& graph, const fusion::Setting& setting) {
   const std::string problem = fusion::problem_key(lowered_by(graph).origins.at(0).problem);
@@ -225,10 +230,6 @@ TEST_CASE("uneven rows of three tiles leave out keys, unless they are few") {
 }
 
 TEST_CASE("tiles of windows that come at once go side by side in short heads or in one wave") {
-  const auto is_in_turn = [](const char* mask, std::int64_t heads, std::int64_t length,
-                             std::int64_t head_dim) {
-    return config_of(mask, heads, length, head_dim).at("order") == 3;
-  };
   // On an H200, in microseconds, and with the heads side by side.
   CHECK(is_in_turn("sliding", 48, 1024, 64));        // 11.3 and 12.4
   CHECK(is_in_turn("sliding", 48, 512, 128));        // 11.5 and 12.2
@@ -243,10 +244,6 @@ TEST_CASE("tiles of windows that come at once go side by side in short heads or 
 }
 
 TEST_CASE("tiles of short heads go side by side where they are many") {
-  const auto is_in_turn = [](const char* mask, std::int64_t heads, std::int64_t length,
-                             std::int64_t head_dim) {
-    return config_of(mask, heads, length, head_dim).at("order") == 3;
-  };
   CHECK(is_in_turn("causal", 600, 256, 128));
   // On an H100 28.3 us, and 28.7 with batch elements side by side.
   CHECK(is_in_turn("causal", 192, 512, 64));
