@@ -260,25 +260,31 @@ std::optional<KernelConfig> held_config(const Use& use, double per_row) {
 // as many heads as each other but for one. With one each, where nothing is ahead of its use, three
 // tiles with even rows alone gain.
 std::optional<KernelConfig> short_heads_config(const Use& use, double per_row) {
-  constexpr std::int64_t kRowsOfThreeTiles = 3 * mask::kTile;
-  const std::int64_t rows = use.dim("q_len");
+  struct Limits {
+    std::int64_t most_keys;
+    std::int64_t rows;   // more than so many
+    double most_longer;  // the longest block than their mean
+  };
+  if (!goes_from_head_to_head(use.kernel->contract) || !has_wide_heads(use) ||
+      use.dim("heads") != use.dim("kv_heads") ||
+      !has_open_side(use, use.scope.mask_band_first, use.scope.mask_band_end)) {
+    return std::nullopt;
+  }
+  const bool has_three = use.dim("q_len") <= 3 * mask::kTile;
+  const bool is_even = has_even_rows(use, per_row);
+  const Limits limits = has_three && is_even ? Limits{512, 152, 1.1}
+                        : has_three          ? Limits{512, 2 * mask::kTile, 1.1}
+                        : is_even            ? Limits{256, 3 * mask::kTile, 1.25}
+                                             : Limits{256, 240, 1.05};
   const std::int64_t heads = use.dim("batch") * use.dim("heads");
   const std::int64_t sm_count = use.scope.device.at("device.sm_count");
   const std::int64_t per_block = mask::ceil_div(heads, sm_count);
   const double longer = static_cast<double>(per_block * sm_count) / static_cast<double>(heads);
-  const bool has_three = rows <= kRowsOfThreeTiles;
-  const bool is_even = has_even_rows(use, per_row);
   const bool is_full =
       has_three || is_even || std::min(use.dim("head_dim"), use.dim("value_dim")) > 112;
-  const std::int64_t more_than_rows =
-      has_three ? (is_even ? 152 : 128) : (is_even ? kRowsOfThreeTiles : 240);
-  const double most_longer = has_three ? 1.1 : is_even ? 1.25 : 1.05;
-  return goes_from_head_to_head(use.kernel->contract) && has_wide_heads(use) &&
-                 use.dim("heads") == use.dim("kv_heads") &&
-                 has_open_side(use, use.scope.mask_band_first, use.scope.mask_band_end) &&
-                 is_full && rows > more_than_rows && longer < most_longer &&
-                 use.dim("kv_len") <= (has_three ? 512 : 256) &&
-                 (per_block > 1 || (has_three && is_even))
+  const bool has_work_ahead = per_block > 1 || (has_three && is_even);
+  return is_full && has_work_ahead && use.dim("kv_len") <= limits.most_keys &&
+                 use.dim("q_len") > limits.rows && longer < limits.most_longer
              ? std::optional(short_heads_setting())
              : std::nullopt;
 }
@@ -374,12 +380,11 @@ bool has_keys_to_leave_out(const Use& use, std::int64_t span, double per_row) {
 // tiles is worth its while. All keys of 64 queries at once is best where they fit registers, but
 // for uneven rows of many tiles of narrow heads, or of three tiles: there is one chain of waits
 // then, and one maximum.
-std::optional<KernelConfig> band_tiles_config(const Use& use, const AttentionMask& mask) {
+std::optional<KernelConfig> band_tiles_config(const Use& use, double per_row) {
   constexpr std::int64_t kMostAtOnce = 192;  // keys
   const bool is_wide = has_wide_heads(use);
   const std::int64_t span = std::min(
       use.dim("kv_len"), mask::kTile - 1 + use.scope.mask_band_end - use.scope.mask_band_first);
-  const double per_row = tiles_per_row(use, mask);
   const double per_sm = tiles_per_sm(use);
   if (span <= kMostAtOnce && (is_wide || per_sm <= kFewTiles || has_even_rows(use, per_row))) {
     if (has_keys_to_leave_out(use, span, per_row)) {
@@ -455,12 +460,11 @@ bool has_late_values(const Use& use, const KernelConfig& config) {
 }
 
 // What band_tiles_config says, with the order of blocks, where that leaves it open, and of loads.
-std::optional<KernelConfig> band_config(const Use& use, const AttentionMask& mask) {
-  std::optional<KernelConfig> config = band_tiles_config(use, mask);
+std::optional<KernelConfig> band_config(const Use& use, double per_row) {
+  std::optional<KernelConfig> config = band_tiles_config(use, per_row);
   if (!config || config->at("order") != 0) {
     return config;
   }
-  const double per_row = tiles_per_row(use, mask);
   config->at("late_values") = has_late_values(use, *config) ? 1 : 0;
   config->at("order") = has_heads_in_turn(use, *config, per_row) ? 3
                         : has_longest_first(use, per_row)        ? 1
@@ -517,7 +521,7 @@ std::optional<KernelConfig> setting_for_bands(const Use& use, const AttentionMas
   const double per_row = tiles_per_row(use, mask);
   for (const auto& config :
        {few_keys_config(use), held_config(use, per_row), short_heads_config(use, per_row),
-        window_config(use), band_config(use, mask)}) {
+        window_config(use), band_config(use, per_row)}) {
     if (config && is_setting(use, *config)) {
       return config;
     }
