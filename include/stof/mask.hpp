@@ -118,7 +118,8 @@ Mask share_question(std::span<const std::int32_t> cu_seqlens);
 Mask block_causal(std::int64_t block_size);  // k_pos / block_size <= q_pos / block_size
 // Tokens of a grid of `width` columns see those at most `radius` rows and columns away.
 Mask window_2d(std::int64_t width, std::int64_t radius);
-Mask key_padding(std::span<const std::int64_t> kv_lengths);  // k_pos < kv_lengths[batch]
+// k_pos < kv_lengths[batch]: a length for each batch element, or one for all.
+Mask key_padding(std::span<const std::int64_t> kv_lengths);
 // Keys whose entry of an integer or bool capture [batch, kv_len] is not 0.
 Mask key_padding(const Capture& keep);
 

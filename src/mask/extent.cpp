@@ -24,15 +24,16 @@ void check_all_tables(const Mask& mask, const Extent& extent, std::string_view w
   }
 }
 
-// What is too short, by what its user wrote.
+bool is_made_of(const Table& table, std::string_view what) {
+  return table.name().starts_with(fmt::format("{}_", what));
+}
+
+// What has the wrong size, by what its user wrote.
 std::string table_text(const Table& table) {
-  const auto is_made_of = [&](std::string_view what) {
-    return table.name().starts_with(fmt::format("{}_", what));
-  };
-  if (is_made_of(kDocumentTable)) {
+  if (is_made_of(table, kDocumentTable)) {
     return fmt::format("documents end at {}", table.size());
   }
-  if (is_made_of(kLengthTable)) {
+  if (is_made_of(table, kLengthTable)) {
     return fmt::format("key_padding has {} lengths", table.size());
   }
   return fmt::format("table {} has {} entries", table.name(), table.size());
@@ -66,13 +67,14 @@ bool is_too_short(std::int64_t entries, const NamedSize& range) {
 }
 
 // An index beyond a table reads its last entry, which is never meant where a table has an entry for
-// each batch element, head or token.
+// each batch element, head or token. Nor are lengths for more batch elements than there are.
 void check_tables(const Expr& expression, const Extent& extent, std::string_view what) {
   const expr::Node& node = expression.node();
   if (node.op == expr::Op::Table) {
     const Table& table = node.table();
     const auto range = range_of(node.operands[0], extent);
-    if (range && is_too_short(table.size(), *range)) {
+    const bool is_too_long = range && is_made_of(table, kLengthTable) && table.size() > range->size;
+    if (is_too_long || (range && is_too_short(table.size(), *range))) {
       throw GraphError(
           fmt::format("{}: {}, but {} is {}", what, table_text(table), range->name, range->size));
     }

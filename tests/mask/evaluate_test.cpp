@@ -146,6 +146,9 @@ TEST_CASE("a mask that does not fit the attention is refused") {
                        "mask: table lengths has 2 entries, but batch is 4", GraphError);
   CHECK_THROWS_WITH_AS(check(key_padding({{3, 4}}), {.batch = 4, .q_len = 9, .kv_len = 9}),
                        "mask: key_padding has 2 lengths, but batch is 4", GraphError);
+  CHECK_THROWS_WITH_AS(check(key_padding({{3, 4, 9}}), {.batch = 2, .q_len = 9, .kv_len = 9}),
+                       "mask: key_padding has 3 lengths, but batch is 2", GraphError);
+  CHECK_NOTHROW(check(key_padding({{3}}), {.batch = 4, .q_len = 9, .kv_len = 9}));
   CHECK_THROWS_WITH_AS(
       check(share_question(std::vector<std::int32_t>{0, 3, 8}), {.q_len = 8, .kv_len = 9}),
       "mask: documents end at 8, but kv_len is 9", GraphError);
