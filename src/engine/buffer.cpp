@@ -57,8 +57,13 @@ void Buffer::upload(std::span<const float> values) {
 }
 
 void Buffer::upload(std::span<const std::int32_t> values) {
-  if (dtype() != DType::Int32 ||
-      std::ssize(values) != HostTensor(dtype(), shape()).element_count()) {
+  if (dtype() != DType::Int32) {
+    throw GraphError(
+        fmt::format("upload: integers of 32 bits do not go into a buffer of {}, give a TensorView "
+                    "of that dtype",
+                    engine::describe(dtype(), shape())));
+  }
+  if (std::ssize(values) != HostTensor(dtype(), shape()).element_count()) {
     throw GraphError(fmt::format("upload: {} integers of 32 bits do not fill a buffer of {}",
                                  values.size(), engine::describe(dtype(), shape())));
   }

@@ -195,7 +195,7 @@ int Graph::id(std::string_view op, std::string_view argument, const Tensor& tens
   const auto at = static_cast<std::size_t>(tensor.id_);
   if (at >= ir_->values.size() || ir_->values[at] != tensor.value_) {
     throw GraphError(
-        fmt::format("{}: {} is {}, a tensor of another graph", op, argument, tensor.name()));
+        fmt::format("{}: {} is a tensor of another graph, {}", op, argument, tensor.name()));
   }
   return tensor.id_;
 }

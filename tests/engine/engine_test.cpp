@@ -175,7 +175,8 @@ TEST_CASE("what does not fit is named") {
           stof::Buffer(DType::Int32, {2, 2}).upload(std::vector<std::int32_t>{1, 2, 3});
         }) == "upload: 3 integers of 32 bits do not fill a buffer of int32[2, 2]");
   CHECK(error_of([&] { stof::Buffer(DType::Int64, {1}).upload(std::vector<std::int32_t>{1}); }) ==
-        "upload: 1 integers of 32 bits do not fill a buffer of int64[1]");
+        "upload: integers of 32 bits do not go into a buffer of int64[1], give a TensorView of "
+        "that dtype");
   stof::Buffer integers(DType::Int32, {2, 2});
   integers.upload(std::vector<std::int32_t>{1, -2, 3, 1 << 30});
   CHECK(integers.download_floats() == std::vector<float>{1, -2, 3, 1 << 30});

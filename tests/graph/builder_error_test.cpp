@@ -23,9 +23,9 @@ TEST_CASE_FIXTURE(Fixture, "builder errors: handles") {
   Graph other;
   const Tensor far = other.input("far", {8}, DType::Float16);
   CHECK_THROWS_WITH(graph.add(x, Tensor()), "add: b is an empty handle");
-  CHECK_THROWS_WITH(graph.add(far, x), "add: a is far, a tensor of another graph");
+  CHECK_THROWS_WITH(graph.add(far, x), "add: a is a tensor of another graph, far");
   CHECK_THROWS_WITH(graph.concat({x, Tensor()}, 0), "concat: parts[1] is an empty handle");
-  CHECK_THROWS_WITH(graph.output("y", far), "output y: value is far, a tensor of another graph");
+  CHECK_THROWS_WITH(graph.output("y", far), "output y: value is a tensor of another graph, far");
   CHECK_THROWS_WITH(graph.split_qkv(Tensor(), {.heads = 4}), "split_qkv: x is an empty handle");
   CHECK_THROWS_WITH(graph.reduce_sum(Tensor(), 3), "reduce_sum: x is an empty handle");
   CHECK_THROWS_WITH(graph.reshape(Tensor(), {3}), "reshape: x is an empty handle");

@@ -224,7 +224,7 @@ TEST_CASE("builder: a copy is independent, and older handles serve both") {
   CHECK(graph.ir().operators.empty());
   CHECK(copy.ir().operators.size() == 1);
   graph.tanh(x);
-  CHECK_THROWS_WITH(graph.relu(in_copy), "relu: x is relu_1, a tensor of another graph");
+  CHECK_THROWS_WITH(graph.relu(in_copy), "relu: x is a tensor of another graph, relu_1");
   graph = copy;
   CHECK(graph.relu(in_copy).name() == "relu_2");
   const Graph moved = std::move(copy);
