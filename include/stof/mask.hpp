@@ -36,7 +36,7 @@ struct Node;
 // Which keys a query sees: an immutable value that shares its data and knows its digest. `&&`,
 // `||`,
 // `!` and `&`, `|`, `~` combine masks of any kind. A row that sees no key gives an output of 0;
-// a mask in which no row sees any is an error.
+// on a GPU a mask in which no row sees any is an error.
 class Mask {
  public:
   Mask();                              // every query sees every key
