@@ -1,3 +1,7 @@
+#include <cstdint>
+#include <string>
+#include <string_view>
+
 #include <fmt/format.h>
 
 #include "engine/border.hpp"
@@ -6,6 +10,23 @@
 #include "stof/error.hpp"
 
 namespace stof {
+
+namespace {
+
+// Whether so many values of a kind are what a tensor takes, which is of their dtype or not.
+void check_values(std::string_view kind, bool is_of_dtype, std::int64_t count,
+                  const HostTensor& tensor) {
+  const std::string buffer = engine::describe(tensor.dtype(), tensor.shape());
+  if (!is_of_dtype) {
+    throw GraphError(fmt::format(
+        "upload: {} do not go into a buffer of {}, give a TensorView of that dtype", kind, buffer));
+  }
+  if (count != tensor.element_count()) {
+    throw GraphError(fmt::format("upload: {} {} do not fill a buffer of {}", count, kind, buffer));
+  }
+}
+
+}  // namespace
 
 Buffer::Buffer(DType dtype, std::vector<std::int64_t> shape)
     : Buffer(engine::make_buffer("buffer", nullptr, HostTensor(dtype, std::move(shape)))) {}
@@ -40,16 +61,8 @@ void Buffer::upload(const TensorView& host) {
 }
 
 void Buffer::upload(std::span<const float> values) {
-  if (!is_floating(dtype())) {
-    throw GraphError(
-        fmt::format("upload: floats do not go into a buffer of {}, give a TensorView of that dtype",
-                    engine::describe(dtype(), shape())));
-  }
   HostTensor tensor(dtype(), shape());
-  if (static_cast<std::int64_t>(values.size()) != tensor.element_count()) {
-    throw GraphError(fmt::format("upload: {} floats do not fill a buffer of {}", values.size(),
-                                 engine::describe(dtype(), shape())));
-  }
+  check_values("floats", is_floating(dtype()), std::ssize(values), tensor);
   for (std::size_t i = 0; i < values.size(); ++i) {
     tensor.set(static_cast<std::int64_t>(i), values[i]);
   }
@@ -57,16 +70,8 @@ void Buffer::upload(std::span<const float> values) {
 }
 
 void Buffer::upload(std::span<const std::int32_t> values) {
-  if (dtype() != DType::Int32) {
-    throw GraphError(
-        fmt::format("upload: integers of 32 bits do not go into a buffer of {}, give a TensorView "
-                    "of that dtype",
-                    engine::describe(dtype(), shape())));
-  }
-  if (std::ssize(values) != HostTensor(dtype(), shape()).element_count()) {
-    throw GraphError(fmt::format("upload: {} integers of 32 bits do not fill a buffer of {}",
-                                 values.size(), engine::describe(dtype(), shape())));
-  }
+  check_values("integers of 32 bits", dtype() == DType::Int32, std::ssize(values),
+               HostTensor(dtype(), shape()));
   memory_->write(std::as_bytes(values));
 }
 

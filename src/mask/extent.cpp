@@ -73,8 +73,8 @@ void check_tables(const Expr& expression, const Extent& extent, std::string_view
   if (node.op == expr::Op::Table) {
     const Table& table = node.table();
     const auto range = range_of(node.operands[0], extent);
-    const bool is_too_long = range && is_made_of(table, kLengthTable) && table.size() > range->size;
-    if (is_too_long || (range && is_too_short(table.size(), *range))) {
+    if (range && (is_too_short(table.size(), *range) ||
+                  (is_made_of(table, kLengthTable) && table.size() > range->size))) {
       throw GraphError(
           fmt::format("{}: {}, but {} is {}", what, table_text(table), range->name, range->size));
     }
