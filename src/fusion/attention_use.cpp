@@ -73,6 +73,24 @@ bool has_one_tile(const Use& use) {
   return use.dim("q_len") <= mask::kTile;
 }
 
+mask::Band band_of(const Use& use) {
+  return {use.scope.mask_band_first, use.scope.mask_band_end};
+}
+
+bool has_open_side(const Use& use, const mask::Band& band) {
+  return band.first <= 1 - use.dim("q_len") || band.end >= use.dim("kv_len");
+}
+
+bool sees_all(const Use& use, const mask::Band& band) {
+  return band.first <= 1 - use.dim("q_len") && band.end >= use.dim("kv_len");
+}
+
+bool has_even_rows(const Use& use, double per_row) {
+  constexpr double kEven = 0.75;
+  return !has_open_side(use, band_of(use)) ||
+         per_row >= kEven * static_cast<double>(mask::ceil_div(use.dim("kv_len"), mask::kTile));
+}
+
 bool leaves_sms_idle(const Use& use, double per_row) {
   const double idle = 1 - 6.0 / 7 * tiles_per_sm(use);
   return idle * per_row > (has_wide_heads(use) ? 25 : 15);

@@ -5,6 +5,7 @@
 #include "contract/contract.hpp"
 #include "fusion/attention.hpp"
 #include "fusion/use.hpp"
+#include "mask/rows.hpp"
 
 namespace stof::fusion {
 
@@ -33,6 +34,15 @@ bool has_wide_heads(const Use& use);
 bool has_rows_of(const Use& use, std::int64_t dims);
 // Whether larger query tiles would be half empty.
 bool has_one_tile(const Use& use);
+// The band along which one of the kernels for bands works.
+mask::Band band_of(const Use& use);
+// Whether a band ends, to one side at least, with the keys and not with what its queries see.
+bool has_open_side(const Use& use, const mask::Band& band);
+bool sees_all(const Use& use, const mask::Band& band);
+// Whether most rows of the band see as many keys as there are, and not fewer where it is cut.
+bool has_even_rows(const Use& use, double per_row);
+// From so many active tiles of 64 query rows on, rows are long.
+inline constexpr double kLongRow = 12;
 // Rows of more active tiles are walked along by lists.
 inline constexpr double kVeryLongRow = 96;
 // Whether SMs are left over that are of use to lists alone, which share out long rows.

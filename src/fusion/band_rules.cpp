@@ -5,6 +5,7 @@
 
 #include "cost/model.hpp"
 #include "fusion/attention_use.hpp"
+#include "fusion/band_order.hpp"
 #include "fusion/settings.hpp"
 #include "mask/bits.hpp"
 
@@ -14,16 +15,6 @@ namespace {
 
 using kernel::KernelConfig;
 
-// Whether a band ends, to one side at least, with the keys and not with what its queries see.
-bool has_open_side(const Use& use, std::int64_t band_first, std::int64_t band_end) {
-  return band_first <= 1 - use.dim("q_len") || band_end >= use.dim("kv_len");
-}
-
-bool sees_all(const Use& use, std::int64_t band_first, std::int64_t band_end) {
-  return band_first <= 1 - use.dim("q_len") && band_end >= use.dim("kv_len");
-}
-
-constexpr double kLongRow = 12;  // active tiles of 64 query rows
 constexpr double kFewTiles = 5;  // of 64 queries, for each SM
 
 KernelConfig band_setting(std::int64_t tile_q, std::int64_t tile_k, std::int64_t step,
@@ -53,13 +44,6 @@ KernelConfig held_setting(std::int64_t pieces) {
 
 KernelConfig short_heads_setting() {
   return KernelConfig{{"slots", 3}};
-}
-
-// Whether most rows of a band see as many keys as there are, and not fewer where it is cut.
-bool has_even_rows(const Use& use, double per_row) {
-  constexpr double kEven = 0.75;
-  return !has_open_side(use, use.scope.mask_band_first, use.scope.mask_band_end) ||
-         per_row >= kEven * static_cast<double>(mask::ceil_div(use.dim("kv_len"), mask::kTile));
 }
 
 // Two warp groups take turns at the keys of a tile. Such a block has an SM to itself, or shares it
@@ -191,7 +175,7 @@ std::optional<KernelConfig> window_config(const Use& use) {
   const std::int64_t first = std::max(use.scope.mask_band_first, 1 - use.dim("q_len"));
   const std::int64_t end = std::min(use.scope.mask_band_end, use.dim("kv_len"));
   const std::int64_t span = mask::kTile - 1 + end - first;
-  if (has_open_side(use, first, end)) {
+  if (has_open_side(use, band_of(use))) {
     return std::nullopt;  // no keys move along
   }
   if (span > kMostAtOnce || tiles_per_sm(use) < least_for_walk(use, span)) {
@@ -237,11 +221,11 @@ std::optional<KernelConfig> held_config(const Use& use, double per_row) {
   constexpr std::int64_t kGroups = 4;
   const std::int64_t tiles = mask::ceil_div(use.dim("q_len"), mask::kTile);
   if (!has_held_keys(use.kernel->contract) || tiles < kGroups ||
-      !has_open_side(use, use.scope.mask_band_first, use.scope.mask_band_end)) {
+      !has_open_side(use, band_of(use))) {
     return std::nullopt;
   }
   const bool is_even = has_even_rows(use, per_row);
-  const double least = tiles <= kGroups ? 0.65 : 0.85;  // of the SMs
+  const double least = tiles > kGroups ? 0.85 : is_even ? 0.8 : 0.65;  // of the SMs
   const auto sm_count = static_cast<double>(use.scope.device.at("device.sm_count"));
   for (const std::int64_t pieces : {2, 1}) {
     const auto blocks = static_cast<double>(use.dim("batch") * use.dim("heads") * pieces);
@@ -266,8 +250,7 @@ std::optional<KernelConfig> short_heads_config(const Use& use, double per_row) {
     double most_longer;  // the longest block than their mean
   };
   if (!goes_from_head_to_head(use.kernel->contract) || !has_wide_heads(use) ||
-      use.dim("heads") != use.dim("kv_heads") ||
-      !has_open_side(use, use.scope.mask_band_first, use.scope.mask_band_end)) {
+      use.dim("heads") != use.dim("kv_heads") || !has_open_side(use, band_of(use))) {
     return std::nullopt;
   }
   const bool has_three = use.dim("q_len") <= 3 * mask::kTile;
@@ -297,16 +280,19 @@ bool leaves_places(std::int64_t blocks, std::int64_t at_once) {
 
 // Whether lists, of which blocks take the next one when they are done, are faster than blocks of
 // large tiles where wide heads see all, as square problems were on an H200: by 3 to 15 %, but for
-// keys of 96 dimensions and more that are few, and for narrower ones that are many (5 %).
+// keys of 96 dimensions and more that are few, for narrower ones that are many (5 %), and for up to
+// 96 dimensions where half of the last large tile is empty (11 to 26 %).
 bool are_lists_of_all_faster(const Use& use) {
   constexpr std::int64_t kFewColumns = 88;
+  constexpr std::int64_t kColumnsOfFullTiles = 96;
   constexpr std::int64_t kFewKeys = 256;
   constexpr std::int64_t kManyKeys = 512;
   const std::int64_t keys = use.dim("kv_len");
-  const bool has_few_columns = std::max(use.dim("head_dim"), use.dim("value_dim")) <= kFewColumns;
-  return sees_all(use, use.scope.mask_band_first, use.scope.mask_band_end) &&
-         tiles_per_sm(use) > kFewTiles && use.dim("q_len") > 2 * mask::kTile &&
-         (has_few_columns ? keys <= kManyKeys : keys > kFewKeys);
+  const std::int64_t columns = std::max(use.dim("head_dim"), use.dim("value_dim"));
+  const bool has_full_tiles = mask::ceil_div(use.dim("q_len"), mask::kTile) % 2 == 0;
+  return sees_all(use, band_of(use)) && tiles_per_sm(use) > kFewTiles &&
+         use.dim("q_len") > 2 * mask::kTile && (columns > kColumnsOfFullTiles || has_full_tiles) &&
+         (columns <= kFewColumns ? keys <= kManyKeys : keys > kFewKeys);
 }
 
 // Of many tiles of heads of more than 64 dimensions, by times on an H200. Tiles of 128 queries,
@@ -314,10 +300,9 @@ bool are_lists_of_all_faster(const Use& use) {
 std::optional<KernelConfig> wide_tiles_config(const Use& use, double per_row) {
   constexpr std::int64_t kFewKeys = 1024;
   const std::int64_t keys = use.dim("kv_len");
-  const bool is_short = keys <= kFewKeys;
   if (has_one_tile(use)) {
-    return is_short && per_row < kLongRow ? std::optional(band_setting(64, 64, 64, 2, 2))
-                                          : std::nullopt;
+    return keys <= kFewKeys && per_row < kLongRow ? std::optional(band_setting(64, 64, 64, 2, 2))
+                                                  : std::nullopt;
   }
   if (are_lists_of_all_faster(use)) {
     return std::nullopt;
@@ -326,22 +311,54 @@ std::optional<KernelConfig> wide_tiles_config(const Use& use, double per_row) {
       has_rows_of(use, 16)) {
     return uneven_tiles_config(keys, true);
   }
-  const bool is_short_window =
-      per_row < kLongRow && !has_open_side(use, use.scope.mask_band_first, use.scope.mask_band_end);
-  return is_short_window && !is_short ? std::nullopt : std::optional(large_band_setting(true));
+  return large_band_setting(true);
+}
+
+// Whether a window is of 193 to 256 keys for each query tile, and tiles are so few that it is best
+// asked for at once, in two stages: 2 to 11 % less on an H200.
+bool has_two_large_stages(const Use& use, std::int64_t span) {
+  constexpr std::int64_t kKeysOfTwoStages = 256;
+  constexpr double kManyTiles = 15;  // for each SM
+  return span <= kKeysOfTwoStages && tiles_per_sm(use) < kManyTiles &&
+         !has_open_side(use, band_of(use));
+}
+
+// Tiles of 128 queries where keys are of 48 dimensions or fewer, and so little to read that making
+// scores of them is what takes time: 3 to 10 % less on an H200. Those of up to 32 have the smaller
+// steps.
+std::optional<KernelConfig> slim_tiles_config(const Use& use, bool is_even) {
+  constexpr std::int64_t kMostDims = 48;
+  constexpr std::int64_t kFewDims = 32;
+  constexpr double kManyTiles = 10;  // for each SM
+  constexpr std::int64_t kShort = 512;
+  const std::int64_t dims = std::max(use.dim("head_dim"), use.dim("value_dim"));
+  const std::int64_t keys = use.dim("kv_len");
+  if (dims > kMostDims || use.dim("q_len") < kShort || keys < kShort) {
+    return std::nullopt;
+  }
+  if (dims <= kFewDims) {
+    return is_even || tiles_per_sm(use) > kManyTiles ? std::optional(large_band_setting(false))
+                                                     : std::nullopt;
+  }
+  return is_even || keys > kShort ? std::optional(band_setting(128, 128, 128, 2, 2)) : std::nullopt;
 }
 
 // The same of narrower heads. Rows of keys that fill no lines want tiles of 128 queries too; lists
 // are 3 to 8 % faster where rows that see all keys are many or leave places, but for the longest.
-std::optional<KernelConfig> narrow_tiles_config(const Use& use, double per_row) {
+std::optional<KernelConfig> narrow_tiles_config(const Use& use, std::int64_t span, double per_row) {
   constexpr double kMany = 8;
   constexpr double kShortRow = 8;
   constexpr double kLongUnevenRow = 24;
   constexpr double kLongEvenRow = 48;
   const std::int64_t sm_count = use.scope.device.at("device.sm_count");
   const double per_sm = tiles_per_sm(use);
-  const bool is_open = has_open_side(use, use.scope.mask_band_first, use.scope.mask_band_end);
+  const bool is_open = has_open_side(use, band_of(use));
   const bool is_even = has_even_rows(use, per_row);
+  if (is_open && per_sm > kFewTiles) {
+    if (const auto config = slim_tiles_config(use, is_even)) {
+      return config;
+    }
+  }
   if (!has_one_tile(use) && !has_rows_of(use, is_even ? 64 : 16)) {
     return large_band_setting(false);
   }
@@ -351,17 +368,24 @@ std::optional<KernelConfig> narrow_tiles_config(const Use& use, double per_row) 
   if (per_row < kLongRow) {
     const bool are_lists_faster =
         is_even && is_open && per_row >= kShortRow && leaves_places(query_tiles(use), 4 * sm_count);
-    return are_lists_faster ? std::nullopt : std::optional(small_band_setting());
+    return are_lists_faster                  ? std::nullopt
+           : has_two_large_stages(use, span) ? std::optional(band_setting(64, 128, 128, 2, 3))
+                                             : std::optional(small_band_setting());
   }
-  if (per_sm < kMany) {
-    return is_even && leaves_places(query_tiles(use), 3 * sm_count)
+  if (per_sm < kMany && (is_open || per_row >= kLongUnevenRow)) {
+    if (!is_even || !leaves_places(query_tiles(use), 3 * sm_count)) {
+      return band_setting(64, 128, 128, 2, 3);
+    }
+    const std::int64_t large_tiles =
+        use.dim("batch") * use.dim("heads") * mask::ceil_div(use.dim("q_len"), 2 * mask::kTile);
+    return leaves_places(large_tiles, 2 * sm_count)
                ? std::nullopt
-               : std::optional(band_setting(64, 128, 128, 2, 3));
+               : std::optional(band_setting(128, 128, 128, 2, 2));
   }
   if (has_one_tile(use) || (is_even && is_open && per_row < kLongEvenRow)) {
     return std::nullopt;
   }
-  // Windows of 1024 keys take 3 to 5 % less with small tiles.
+  // Windows of 1024 keys take 3 to 9 % less with small tiles.
   const bool is_large = per_row >= kLongUnevenRow || (is_even && is_open);
   return is_large ? band_setting(128, 128, 128, 2, 2) : small_band_setting();
 }
@@ -399,64 +423,7 @@ std::optional<KernelConfig> band_tiles_config(const Use& use, double per_row) {
   if (per_row > kVeryLongRow) {
     return std::nullopt;
   }
-  return is_wide ? wide_tiles_config(use, per_row) : narrow_tiles_config(use, per_row);
-}
-
-// Whether the longest rows of several batch elements are best side by side: where rows are uneven,
-// and blocks of an element few, which one after the other would each end with short rows alone. Of
-// many elements with short rows this is little, and keys of several of them leave L2 before they
-// are read again.
-bool has_longest_first(const Use& use, double per_row) {
-  constexpr double kManyTiles = 20;  // for each SM
-  const std::int64_t long_queries = has_wide_heads(use) ? 2048 : 1024;
-  return use.dim("batch") > 1 && !has_even_rows(use, per_row) &&
-         use.dim("heads") * mask::ceil_div(use.dim("q_len"), mask::kTile) <
-             4 * use.scope.device.at("device.sm_count") &&
-         (tiles_per_sm(use) < kManyTiles || use.dim("q_len") >= long_queries);
-}
-
-// Whether all blocks are on an SM at once.
-bool are_at_once(const Use& use, const KernelConfig& config) {
-  const std::int64_t blocks =
-      use.dim("batch") * use.dim("heads") * mask::ceil_div(use.dim("q_len"), config.at("tile_q"));
-  return blocks <= config.at("blocks_per_sm") * use.scope.device.at("device.sm_count");
-}
-
-// Whether the tiles of a head are best side by side, by times on an H100 and an H200. Where
-// windows, or all keys, come at once, tiles then ask together for the keys that they share: up to
-// 10 % less where heads are short or all blocks are on an SM at once, 1 to 3 % more elsewhere. Else
-// where heads are short, and many, memory is what they wait for (1 to 5 % less; not of rows that
-// TMA is slow with, nor where heads share keys, 2 to 5 % more), and in long windows of wide heads.
-// Longest rows first are best from shorter narrow heads on (2 to 6 % less on an H200, 1 % more on
-// an H100).
-bool has_heads_in_turn(const Use& use, const KernelConfig& config, double per_row) {
-  constexpr std::int64_t kMostQueriesAtOnce = 1024;
-  constexpr double kManyTiles = 10;  // for each SM
-  constexpr double kManyWideTiles = 14;
-  constexpr double kTilesOfWindows = 32;
-  const bool is_wide = has_wide_heads(use);
-  const std::int64_t short_head = !is_wide && has_longest_first(use, per_row) ? 384 : 512;
-  const double per_sm = tiles_per_sm(use);
-  const std::int64_t first = use.scope.mask_band_first;
-  const std::int64_t end = use.scope.mask_band_end;
-  if (config.at("stages") == 1 && has_rows_of(use, 16) &&
-      (!has_open_side(use, first, end) || sees_all(use, first, end)) &&
-      (use.dim("q_len") <= kMostQueriesAtOnce || are_at_once(use, config))) {
-    return true;
-  }
-  if (use.dim("q_len") <= short_head) {
-    return per_sm >= (is_wide ? kManyWideTiles : kManyTiles) && has_rows_of(use, 16) &&
-           use.dim("heads") == use.dim("kv_heads");
-  }
-  return is_wide && per_sm >= kTilesOfWindows && per_row >= kLongRow &&
-         !has_open_side(use, first, end);
-}
-
-// Whether values are best asked for when keys are there, by times on an H200: where all keys of a
-// tile come at once, to blocks that are all on an SM at once (2 to 7 % less). Keys are there sooner
-// then, and values in time; where blocks wait for others to end, these end later (0 to 4 % more).
-bool has_late_values(const Use& use, const KernelConfig& config) {
-  return config.at("stages") == 1 && are_at_once(use, config);
+  return is_wide ? wide_tiles_config(use, per_row) : narrow_tiles_config(use, span, per_row);
 }
 
 // What band_tiles_config says, with the order of blocks, where that leaves it open, and of loads.
@@ -466,9 +433,7 @@ std::optional<KernelConfig> band_config(const Use& use, double per_row) {
     return config;
   }
   config->at("late_values") = has_late_values(use, *config) ? 1 : 0;
-  config->at("order") = has_heads_in_turn(use, *config, per_row) ? 3
-                        : has_longest_first(use, per_row)        ? 1
-                                                                 : 0;
+  config->at("order") = order_of_tiles(use, *config, per_row);
   return config;
 }
 
@@ -492,8 +457,8 @@ bool are_lists_of_heads_faster(const Use& use, const mask::Band& band) {
   const std::int64_t sm_count = use.scope.device.at("device.sm_count");
   return !use.ports.contains("kv_lengths") &&
          std::max(use.dim("head_dim"), use.dim("value_dim")) <= kWidestOfBands &&
-         10 * heads > 11 * sm_count && has_open_side(use, band.first, band.end) &&
-         (sees_all(use, band.first, band.end) || !leaves_places(heads, sm_count));
+         10 * heads > 11 * sm_count && has_open_side(use, band) &&
+         (sees_all(use, band) || !leaves_places(heads, sm_count));
 }
 
 }  // namespace

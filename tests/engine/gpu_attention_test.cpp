@@ -741,16 +741,19 @@ TEST_CASE("windows whose keys of a query tile lie in shared memory at once") {
 
 TEST_CASE("tiles of short heads side by side, and of long windows of wide heads") {
   const auto window = [](const char* name, const Mask& mask, std::int64_t kv_heads,
-                         std::int64_t head_dim) {
-    AttentionCase one = {name, mask, DType::Float16, 16, 12, kv_heads, 1500, 1500, head_dim, 128};
+                         std::int64_t head_dim, std::int64_t value_dim = 128) {
+    AttentionCase one = {name,     mask, DType::Float16, 16,       12,
+                         kv_heads, 1500, 1500,           head_dim, value_dim};
     one.kernel_of_sm90 = "attention/band_sm90";
     return one;
   };
   std::vector<AttentionCase> cases = {
       window("both_sides", sliding_window(500, 500), 12, 128),
       window("groups", sliding_window(400, 650), 3, 96),
+      window("short_wide", sliding_window(150, 130), 12, 112),
+      window("short", sliding_window(150, 130), 12, 64, 64),
   };
-  for (const std::int64_t head_dim : {32, 64, 128}) {
+  for (const std::int64_t head_dim : {32, 64, 96, 128}) {
     const auto add = [&](const char* name, const Mask& mask, std::int64_t q_len,
                          std::int64_t kv_len) {
       const DType dtype = q_len < kv_len ? DType::BFloat16 : DType::Float16;
@@ -762,8 +765,30 @@ TEST_CASE("tiles of short heads side by side, and of long windows of wide heads"
     add("causal", causal(), 300, 300);
     add("late", causal_bottom_right(), 299, 400);
     add("no_keys", causal_bottom_right(), 400, 299);
-    add("full", Mask(), 299, 310);
+    if (head_dim < 128) {  // wider heads are another kernel's
+      add("full", Mask(), 299, 310);
+    }
     add("window", sliding_window(100, 100), 400, 400);
+  }
+  CHECK(faults_of(cases) == "");
+}
+
+TEST_CASE("many keys of few dimensions, for 128 queries, and windows in two stages") {
+  std::vector<AttentionCase> cases;
+  const auto add = [&](const char* name, const Mask& mask, DType dtype, std::int64_t q_len,
+                       std::int64_t head_dim) {
+    cases.push_back({name, mask, dtype, 20, 8, 4, q_len, 610, head_dim, head_dim});
+    cases.back().has_lse = head_dim == 40;
+    cases.back().kernel_of_sm90 = "attention/band_sm90";
+  };
+  for (const std::int64_t head_dim : {32, 40, 48}) {
+    add("causal", causal(), DType::Float16, 610, head_dim);
+    add("late", causal_bottom_right(), DType::BFloat16, 577, head_dim);
+    add("full", Mask(), DType::Float16, 577, head_dim);
+  }
+  for (const std::int64_t to_each_side : {65, 90, 96}) {
+    add("window", sliding_window(to_each_side, to_each_side), DType::Float16, 600, 64);
+    add("ahead", sliding_window(0, 2 * to_each_side), DType::BFloat16, 610, 64);
   }
   CHECK(faults_of(cases) == "");
 }

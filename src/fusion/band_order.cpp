@@ -1,0 +1,100 @@
+#include "fusion/band_order.hpp"
+
+#include <algorithm>
+
+#include "fusion/attention_use.hpp"
+#include "mask/bits.hpp"
+
+namespace stof::fusion {
+
+namespace {
+
+using kernel::KernelConfig;
+
+// Whether the longest rows of several batch elements are best side by side: where rows are uneven,
+// and blocks of an element few, which one after the other would each end with short rows alone. Of
+// many elements with short rows this is little, and keys of several of them leave L2 before they
+// are read again, those of wide heads that others share sooner.
+bool has_longest_first(const Use& use, double per_row) {
+  constexpr double kManyTiles = 20;  // for each SM
+  constexpr double kManyOfSharedKeys = 10;
+  constexpr std::int64_t kShortQueries = 256;
+  const bool is_wide = has_wide_heads(use);
+  const std::int64_t long_queries = is_wide ? 2048 : 1024;
+  const bool shares_keys =
+      is_wide && use.dim("heads") != use.dim("kv_heads") && use.dim("q_len") <= kShortQueries;
+  return use.dim("batch") > 1 && !has_even_rows(use, per_row) &&
+         use.dim("heads") * mask::ceil_div(use.dim("q_len"), mask::kTile) <
+             4 * use.scope.device.at("device.sm_count") &&
+         (tiles_per_sm(use) < (shares_keys ? kManyOfSharedKeys : kManyTiles) ||
+          use.dim("q_len") >= long_queries);
+}
+
+// Whether all blocks are on an SM at once.
+bool are_at_once(const Use& use, const KernelConfig& config) {
+  const std::int64_t blocks =
+      use.dim("batch") * use.dim("heads") * mask::ceil_div(use.dim("q_len"), config.at("tile_q"));
+  return blocks <= config.at("blocks_per_sm") * use.scope.device.at("device.sm_count");
+}
+
+// Whether tiles of a head, side by side, are best where windows, or all keys, come at once: they
+// then ask together for the keys that they share. By times on an H100 and an H200 up to 10 % less
+// where heads are short or all blocks are on an SM at once, 1 to 3 % more elsewhere.
+bool shares_keys_at_once(const Use& use, const KernelConfig& config) {
+  constexpr std::int64_t kMostQueries = 1024;
+  const mask::Band band = band_of(use);
+  return has_rows_of(use, 16) && (!has_open_side(use, band) || sees_all(use, band)) &&
+         (use.dim("q_len") <= kMostQueries || are_at_once(use, config));
+}
+
+// The same where keys come in stages: 0 to 8 % less where heads see all, and for windows in tiles
+// of 64 narrow queries or of 128 wide ones, but in long ones up to 13 % more.
+bool shares_stages(const Use& use, const KernelConfig& config, double per_row) {
+  const mask::Band band = band_of(use);
+  const bool is_all = sees_all(use, band);
+  if (!has_rows_of(use, 16) || use.dim("heads") != use.dim("kv_heads") || tiles_per_sm(use) <= 1 ||
+      !(is_all || (per_row < kLongRow && !has_open_side(use, band)))) {
+    return false;
+  }
+  const bool has_large_tiles = config.at("tile_q") > mask::kTile;
+  return has_wide_heads(use) ? has_large_tiles : is_all || !has_large_tiles;
+}
+
+// The same where short heads are so many that memory is what they wait for: 1 to 5 % less, but not
+// of rows that TMA is slow with, nor where heads share keys (2 to 5 % more). Longest rows first are
+// best from shorter narrow heads on (2 to 6 % less on an H200, 1 % more on an H100).
+bool has_many_short_heads(const Use& use, double per_row) {
+  constexpr double kManyTiles = 10;  // for each SM
+  constexpr double kManyWideTiles = 14;
+  const bool is_wide = has_wide_heads(use);
+  const std::int64_t short_head = !is_wide && has_longest_first(use, per_row) ? 384 : 512;
+  return use.dim("q_len") <= short_head && has_rows_of(use, 16) &&
+         use.dim("heads") == use.dim("kv_heads") &&
+         tiles_per_sm(use) >= (is_wide ? kManyWideTiles : kManyTiles);
+}
+
+// The same of long windows of wide heads.
+bool has_long_wide_windows(const Use& use, double per_row) {
+  constexpr std::int64_t kShortHead = 512;
+  constexpr double kManyTiles = 32;  // for each SM
+  return has_wide_heads(use) && use.dim("q_len") > kShortHead && tiles_per_sm(use) >= kManyTiles &&
+         per_row >= kLongRow && !has_open_side(use, band_of(use));
+}
+
+bool has_heads_in_turn(const Use& use, const KernelConfig& config, double per_row) {
+  return (config.at("stages") == 1 ? shares_keys_at_once(use, config)
+                                   : shares_stages(use, config, per_row)) ||
+         has_many_short_heads(use, per_row) || has_long_wide_windows(use, per_row);
+}
+
+}  // namespace
+
+bool has_late_values(const Use& use, const KernelConfig& config) {
+  return config.at("stages") == 1 && are_at_once(use, config);
+}
+
+std::int64_t order_of_tiles(const Use& use, const KernelConfig& config, double per_row) {
+  return has_heads_in_turn(use, config, per_row) ? 3 : has_longest_first(use, per_row) ? 1 : 0;
+}
+
+}  // namespace stof::fusion
