@@ -125,8 +125,8 @@ double head_width(const Problem& problem) {
 }
 
 // Bytes of whole lines of L2 that take as long as what TMA brings of a row. Longer rows than 64
-// bytes are so many times that, and of those that fit a line, odd multiples of 16 take half as long
-// again: on an H200 27 to 32 rows of 80 bytes come a nanosecond, where L2 gives 43 lines.
+// bytes are so many times that, and odd multiples of 16 take half as long again: on an H200 27 to
+// 32 rows of 80 bytes come a nanosecond, where L2 gives 43 lines.
 double line_bytes(double row_bytes) {
   constexpr std::int64_t kHalfLine = 64;
   constexpr std::int64_t kSector = 32;
@@ -134,8 +134,8 @@ double line_bytes(double row_bytes) {
   if (bytes <= kHalfLine) {
     return row_bytes;
   }
-  const bool is_odd = bytes < 2 * kHalfLine && bytes % kSector != 0;
-  return static_cast<double>(mask::ceil_div(bytes, kHalfLine) * kHalfLine) * (is_odd ? 1.5 : 1.0);
+  return static_cast<double>(mask::ceil_div(bytes, kHalfLine) * kHalfLine) *
+         (bytes % kSector != 0 ? 1.5 : 1.0);
 }
 
 // Of 64 keys and their values.

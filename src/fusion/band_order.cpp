@@ -20,13 +20,13 @@ bool has_longest_first(const Use& use, double per_row) {
   constexpr double kManyOfSharedKeys = 10;
   constexpr std::int64_t kShortQueries = 256;
   const bool is_wide = has_wide_heads(use);
-  const std::int64_t long_queries = is_wide ? 2048 : 1024;
-  const bool shares_keys =
-      is_wide && use.dim("heads") != use.dim("kv_heads") && use.dim("q_len") <= kShortQueries;
+  const bool shares_keys = is_wide && use.dim("heads") != use.dim("kv_heads");
+  const std::int64_t long_queries = shares_keys ? 2048 : is_wide ? 896 : 1024;
   return use.dim("batch") > 1 && !has_even_rows(use, per_row) &&
          use.dim("heads") * mask::ceil_div(use.dim("q_len"), mask::kTile) <
              4 * use.scope.device.at("device.sm_count") &&
-         (tiles_per_sm(use) < (shares_keys ? kManyOfSharedKeys : kManyTiles) ||
+         (tiles_per_sm(use) <
+              (shares_keys && use.dim("q_len") <= kShortQueries ? kManyOfSharedKeys : kManyTiles) ||
           use.dim("q_len") >= long_queries);
 }
 

@@ -67,6 +67,26 @@ KernelConfig large_band_setting(bool is_wide) {
   return band_setting(128, 64, 64, 2, is_wide ? 1 : 2);
 }
 
+// Of up to so many columns it has room for 128 queries.
+constexpr std::int64_t kColumnsOfLargeTiles = 112;
+KernelConfig large_overlapped_band_setting() {
+  return band_setting(128, 64, 64, 3, 1, 1);
+}
+
+// The more of the dimensions of keys and of values.
+std::int64_t columns(const Use& use) {
+  return std::max(use.dim("head_dim"), use.dim("value_dim"));
+}
+
+std::int64_t sm_count(const Use& use) {
+  return use.scope.device.at("device.sm_count");
+}
+
+// Tiles of 128 queries.
+std::int64_t large_tiles(const Use& use) {
+  return use.dim("batch") * use.dim("heads") * mask::ceil_div(use.dim("q_len"), 2 * mask::kTile);
+}
+
 // Of tiles with as many keys each, `per_sm` of them for each SM.
 std::optional<KernelConfig> few_even_tiles_config(std::int64_t keys, double per_sm, bool is_wide,
                                                   bool is_one_tile) {
@@ -83,26 +103,46 @@ std::optional<KernelConfig> few_even_tiles_config(std::int64_t keys, double per_
              : std::optional(is_large ? large_band_setting(is_wide) : overlapped_band_setting());
 }
 
+// How many places there are in the waves in which blocks are worked on, so many at once, for each
+// of them; and whether that is more than a tenth too many.
+double places_of(std::int64_t blocks, std::int64_t at_once) {
+  return static_cast<double>(mask::ceil_div(blocks, at_once) * at_once) /
+         static_cast<double>(blocks);
+}
+bool leaves_places(std::int64_t blocks, std::int64_t at_once) {
+  constexpr double kMany = 1.1;
+  return places_of(blocks, at_once) > kMany;
+}
+
 // Of more than two tiles for each SM, some of which have few keys.
-KernelConfig uneven_tiles_config(std::int64_t keys, bool is_wide) {
+KernelConfig uneven_tiles_config(const Use& use, std::int64_t keys, bool is_wide) {
   constexpr std::int64_t kShort = 256;
+  constexpr std::int64_t kLongNarrow = 1024;
+  constexpr std::int64_t kLongWide = 768;
+  constexpr double kManyTiles = 4.25;  // for each SM
   if (is_wide) {
-    return keys <= kShort ? large_band_setting(is_wide) : overlapped_band_setting();
+    const bool leaves_sms = leaves_places(large_tiles(use), sm_count(use));
+    return keys <= kShort && !leaves_sms ? large_band_setting(is_wide)
+           : keys > kLongWide && columns(use) <= kColumnsOfLargeTiles
+               ? large_overlapped_band_setting()
+               : overlapped_band_setting();
   }
-  return keys <= kShort ? small_band_setting()
-         : keys <= 1024 ? overlapped_band_setting()
-                        : shared_band_setting(is_wide);
+  return keys <= kShort                                          ? small_band_setting()
+         : keys <= kLongNarrow || tiles_per_sm(use) > kManyTiles ? overlapped_band_setting()
+                                                                 : shared_band_setting(is_wide);
 }
 
 // Of tiles some of which have few keys; the last ones have the most where `keys_grow`.
-std::optional<KernelConfig> few_uneven_tiles_config(std::int64_t keys, double per_sm, bool is_wide,
-                                                    bool keys_grow) {
+std::optional<KernelConfig> few_uneven_tiles_config(const Use& use, std::int64_t keys,
+                                                    double per_sm, bool is_wide, bool keys_grow) {
   const bool has_few = per_sm <= 4.0 / 3;
   if (keys > (has_few ? 4096 : 8192)) {
     return std::nullopt;
   }
   if (per_sm > 2) {
-    return is_wide && keys > 2048 ? lone_band_setting(is_wide) : uneven_tiles_config(keys, is_wide);
+    return is_wide && keys > 2048 && columns(use) > kColumnsOfLargeTiles
+               ? lone_band_setting(is_wide)
+               : uneven_tiles_config(use, keys, is_wide);
   }
   const bool is_shared =
       is_wide ? per_sm > 1 && keys <= (per_sm >= 1.75 ? 1024 : 512) : !has_few || keys <= 512;
@@ -131,8 +171,7 @@ bool has_few_queries(const Use& use, std::int64_t keys, double per_sm) {
            (keys == use.dim("kv_len") && keys > kKeysOfOneTile && per_sm <= 0.75);
   }
   return use.dim("q_len") <= 2 * cost::kFewQueryRows && keys == use.dim("kv_len") &&
-         keys > kKeysOfTwoTiles && per_sm <= 0.25 &&
-         std::max(use.dim("head_dim"), use.dim("value_dim")) <= kWidestOfTwoTiles;
+         keys > kKeysOfTwoTiles && per_sm <= 0.25 && columns(use) <= kWidestOfTwoTiles;
 }
 
 // Few query tiles do not hide each other's waits: more warps to a tile do, and products while
@@ -149,7 +188,7 @@ std::optional<KernelConfig> few_tiles_config(const Use& use, bool is_wide, doubl
   std::optional<KernelConfig> config =
       has_even_rows(use, per_row)
           ? few_even_tiles_config(keys, per_sm, is_wide, has_one_tile(use))
-          : few_uneven_tiles_config(keys, per_sm, is_wide,
+          : few_uneven_tiles_config(use, keys, per_sm, is_wide,
                                     use.scope.mask_band_first <= 1 - use.dim("q_len"));
   const bool has_slow_rows = !is_wide && !has_rows_of(use, 16) && !has_one_tile(use);
   return config && has_slow_rows && per_sm > 2 ? large_band_setting(is_wide) : config;
@@ -168,6 +207,17 @@ double least_for_walk(const Use& use, std::int64_t span) {
   return span > kFewKeys && use.dim("q_len") >= kManyQueries ? 10 : 16;
 }
 
+// Whether heads share keys of which L2 holds but a part, and a walk, which comes to a head when it
+// is done with the one before, reads them again for each: 10 to 38 % more than tiles of all heads.
+bool would_read_keys_again(const Use& use) {
+  constexpr std::int64_t kBytes = 2;  // of an element
+  const std::int64_t dims = use.dim("head_dim") + use.dim("value_dim");
+  const std::int64_t bytes =
+      use.dim("batch") * use.dim("kv_heads") * use.dim("kv_len") * dims * kBytes;
+  return use.dim("heads") != use.dim("kv_heads") &&
+         4 * bytes > 3 * use.scope.device.at("device.l2_bytes");
+}
+
 // Of the kernel that walks along short windows, by times on an H200. Sums for a log-sum-exp take
 // registers, which two warp groups have, and so do outputs of wide heads.
 std::optional<KernelConfig> window_config(const Use& use) {
@@ -178,7 +228,8 @@ std::optional<KernelConfig> window_config(const Use& use) {
   if (has_open_side(use, band_of(use))) {
     return std::nullopt;  // no keys move along
   }
-  if (span > kMostAtOnce || tiles_per_sm(use) < least_for_walk(use, span)) {
+  if (span > kMostAtOnce || tiles_per_sm(use) < least_for_walk(use, span) ||
+      would_read_keys_again(use)) {
     return std::nullopt;
   }
   const bool is_wide = has_wide_heads(use);
@@ -272,27 +323,23 @@ std::optional<KernelConfig> short_heads_config(const Use& use, double per_row) {
              : std::nullopt;
 }
 
-// Whether the last of the waves in which blocks are worked on is so small that all take over a
-// tenth longer than if it were full.
-bool leaves_places(std::int64_t blocks, std::int64_t at_once) {
-  return 10 * mask::ceil_div(blocks, at_once) * at_once > 11 * blocks;
-}
-
 // Whether lists, of which blocks take the next one when they are done, are faster than blocks of
 // large tiles where wide heads see all, as square problems were on an H200: by 3 to 15 %, but for
-// keys of 96 dimensions and more that are few, for narrower ones that are many (5 %), and for up to
-// 96 dimensions where half of the last large tile is empty (11 to 26 %).
+// keys of 96 dimensions and more that are few, for narrower ones that are many (5 %) unless TMA is
+// slow with them, and for up to 96 dimensions where half of the last large tile is empty (11 to
+// 26 %).
 bool are_lists_of_all_faster(const Use& use) {
   constexpr std::int64_t kFewColumns = 88;
   constexpr std::int64_t kColumnsOfFullTiles = 96;
   constexpr std::int64_t kFewKeys = 256;
   constexpr std::int64_t kManyKeys = 512;
   const std::int64_t keys = use.dim("kv_len");
-  const std::int64_t columns = std::max(use.dim("head_dim"), use.dim("value_dim"));
+  const bool are_few_or_slow = keys <= kManyKeys || !has_rows_of(use, 16);
   const bool has_full_tiles = mask::ceil_div(use.dim("q_len"), mask::kTile) % 2 == 0;
   return sees_all(use, band_of(use)) && tiles_per_sm(use) > kFewTiles &&
-         use.dim("q_len") > 2 * mask::kTile && (columns > kColumnsOfFullTiles || has_full_tiles) &&
-         (columns <= kFewColumns ? keys <= kManyKeys : keys > kFewKeys);
+         use.dim("q_len") > 2 * mask::kTile &&
+         (columns(use) > kColumnsOfFullTiles || has_full_tiles) &&
+         (columns(use) <= kFewColumns ? are_few_or_slow : keys > kFewKeys);
 }
 
 // Of many tiles of heads of more than 64 dimensions, by times on an H200. Tiles of 128 queries,
@@ -307,9 +354,8 @@ std::optional<KernelConfig> wide_tiles_config(const Use& use, double per_row) {
   if (are_lists_of_all_faster(use)) {
     return std::nullopt;
   }
-  if (!has_even_rows(use, per_row) && tiles_per_sm(use) <= kFewTiles && keys <= 2048 &&
-      has_rows_of(use, 16)) {
-    return uneven_tiles_config(keys, true);
+  if (!has_even_rows(use, per_row) && tiles_per_sm(use) <= kFewTiles && has_rows_of(use, 16)) {
+    return uneven_tiles_config(use, keys, true);
   }
   return large_band_setting(true);
 }
@@ -323,24 +369,55 @@ bool has_two_large_stages(const Use& use, std::int64_t span) {
          !has_open_side(use, band_of(use));
 }
 
-// Tiles of 128 queries where keys are of 48 dimensions or fewer, and so little to read that making
-// scores of them is what takes time: 3 to 10 % less on an H200. Those of up to 32 have the smaller
-// steps.
-std::optional<KernelConfig> slim_tiles_config(const Use& use, bool is_even) {
+// Whether keys are of 48 dimensions or fewer, so that there is little to read, and many: then tiles
+// of 128 queries take 3 to 10 % less on an H200.
+bool has_slim_keys(const Use& use, bool is_even) {
   constexpr std::int64_t kMostDims = 48;
   constexpr std::int64_t kFewDims = 32;
   constexpr double kManyTiles = 10;  // for each SM
   constexpr std::int64_t kShort = 512;
-  const std::int64_t dims = std::max(use.dim("head_dim"), use.dim("value_dim"));
   const std::int64_t keys = use.dim("kv_len");
-  if (dims > kMostDims || use.dim("q_len") < kShort || keys < kShort) {
+  if (columns(use) > kMostDims || use.dim("q_len") < kShort || keys < kShort) {
+    return false;
+  }
+  const bool is_thin = columns(use) <= kFewDims;
+  return tiles_per_sm(use) > (is_thin && !is_even ? kManyTiles : kFewTiles) &&
+         (is_even || is_thin || keys > kShort);
+}
+
+// Whether lists, with tiles of 192 queries, are faster than bands with 128, two blocks an SM, where
+// most rows see all keys: where they leave fewer places they take up to 27 % less.
+bool are_lists_of_most_faster(const Use& use) {
+  const double places = places_of(large_tiles(use), 2 * sm_count(use));
+  const std::int64_t of_lists =
+      use.dim("batch") * use.dim("heads") * mask::ceil_div(use.dim("q_len"), 3 * mask::kTile);
+  return leaves_places(large_tiles(use), 2 * sm_count(use)) &&
+         places_of(of_lists, sm_count(use)) < places;
+}
+
+std::optional<KernelConfig> large_tiles_config(const Use& use, bool sees_most) {
+  if (sees_most && are_lists_of_most_faster(use)) {
     return std::nullopt;
   }
-  if (dims <= kFewDims) {
-    return is_even || tiles_per_sm(use) > kManyTiles ? std::optional(large_band_setting(false))
-                                                     : std::nullopt;
+  return columns(use) <= mask::kTile / 2 ? large_band_setting(false)
+                                         : band_setting(128, 128, 128, 2, 2);
+}
+
+// Of long rows of few tiles: three blocks an SM, unless that leaves places and something else, four
+// small ones or two large ones or lists, does not.
+std::optional<KernelConfig> few_long_rows_config(const Use& use, bool is_even, bool is_open) {
+  const std::int64_t tiles = query_tiles(use);
+  if (leaves_places(tiles, 3 * sm_count(use))) {
+    if (is_even) {
+      return is_open && !has_one_tile(use) && !leaves_places(large_tiles(use), 2 * sm_count(use))
+                 ? std::optional(band_setting(128, 128, 128, 2, 2))
+                 : std::nullopt;
+    }
+    if (!leaves_places(tiles, 4 * sm_count(use))) {
+      return small_band_setting();
+    }
   }
-  return is_even || keys > kShort ? std::optional(band_setting(128, 128, 128, 2, 2)) : std::nullopt;
+  return band_setting(64, 128, 128, 2, 3);
 }
 
 // The same of narrower heads. Rows of keys that fill no lines want tiles of 128 queries too; lists
@@ -350,44 +427,35 @@ std::optional<KernelConfig> narrow_tiles_config(const Use& use, std::int64_t spa
   constexpr double kShortRow = 8;
   constexpr double kLongUnevenRow = 24;
   constexpr double kLongEvenRow = 48;
-  const std::int64_t sm_count = use.scope.device.at("device.sm_count");
   const double per_sm = tiles_per_sm(use);
   const bool is_open = has_open_side(use, band_of(use));
   const bool is_even = has_even_rows(use, per_row);
-  if (is_open && per_sm > kFewTiles) {
-    if (const auto config = slim_tiles_config(use, is_even)) {
-      return config;
-    }
+  const bool sees_most = is_even && is_open;
+  if (is_open && has_slim_keys(use, is_even)) {
+    return large_tiles_config(use, sees_most);
   }
   if (!has_one_tile(use) && !has_rows_of(use, is_even ? 64 : 16)) {
     return large_band_setting(false);
   }
   if (!is_even && per_sm <= kFewTiles) {
-    return uneven_tiles_config(use.dim("kv_len"), false);
+    return uneven_tiles_config(use, use.dim("kv_len"), false);
   }
   if (per_row < kLongRow) {
     const bool are_lists_faster =
-        is_even && is_open && per_row >= kShortRow && leaves_places(query_tiles(use), 4 * sm_count);
+        sees_most && per_row >= kShortRow && leaves_places(query_tiles(use), 4 * sm_count(use));
     return are_lists_faster                  ? std::nullopt
            : has_two_large_stages(use, span) ? std::optional(band_setting(64, 128, 128, 2, 3))
                                              : std::optional(small_band_setting());
   }
   if (per_sm < kMany && (is_open || per_row >= kLongUnevenRow)) {
-    if (!is_even || !leaves_places(query_tiles(use), 3 * sm_count)) {
-      return band_setting(64, 128, 128, 2, 3);
-    }
-    const std::int64_t large_tiles =
-        use.dim("batch") * use.dim("heads") * mask::ceil_div(use.dim("q_len"), 2 * mask::kTile);
-    return leaves_places(large_tiles, 2 * sm_count)
-               ? std::nullopt
-               : std::optional(band_setting(128, 128, 128, 2, 2));
+    return few_long_rows_config(use, is_even, is_open);
   }
-  if (has_one_tile(use) || (is_even && is_open && per_row < kLongEvenRow)) {
+  if (has_one_tile(use) || (sees_most && per_row < kLongEvenRow)) {
     return std::nullopt;
   }
   // Windows of 1024 keys take 3 to 9 % less with small tiles.
-  const bool is_large = per_row >= kLongUnevenRow || (is_even && is_open);
-  return is_large ? band_setting(128, 128, 128, 2, 2) : small_band_setting();
+  return per_row >= kLongUnevenRow || sees_most ? large_tiles_config(use, sees_most)
+                                                : std::optional(small_band_setting());
 }
 
 // Whether steps of keys, each ahead of the products of the one before, are faster than all of up to
@@ -400,6 +468,16 @@ bool has_keys_to_leave_out(const Use& use, std::int64_t span, double per_row) {
          tiles_per_sm(use) > (span > kMostOfSmallThirdTile ? 1 : 2);
 }
 
+// Whether lists are faster than all keys at once, where wide heads of up to 160 queries and keys,
+// three tiles of 64, see all, and are many: 9 to 20 % on an H200.
+bool are_lists_of_short_heads_faster(const Use& use) {
+  constexpr std::int64_t kMost = 160;
+  constexpr double kManyTiles = 10;  // for each SM
+  return has_wide_heads(use) && sees_all(use, band_of(use)) && use.dim("q_len") > 2 * mask::kTile &&
+         use.dim("q_len") <= kMost && use.dim("kv_len") > 2 * mask::kTile &&
+         use.dim("kv_len") <= kMost && tiles_per_sm(use) > kManyTiles;
+}
+
 // Of the kernel for bands, by times on an H200; nothing where a warp that is ahead with lists of
 // tiles is worth its while. All keys of 64 queries at once is best where they fit registers, but
 // for uneven rows of many tiles of narrow heads, or of three tiles: there is one chain of waits
@@ -410,6 +488,9 @@ std::optional<KernelConfig> band_tiles_config(const Use& use, double per_row) {
   const std::int64_t span = std::min(
       use.dim("kv_len"), mask::kTile - 1 + use.scope.mask_band_end - use.scope.mask_band_first);
   const double per_sm = tiles_per_sm(use);
+  if (are_lists_of_short_heads_faster(use)) {
+    return std::nullopt;
+  }
   if (span <= kMostAtOnce && (is_wide || per_sm <= kFewTiles || has_even_rows(use, per_row))) {
     if (has_keys_to_leave_out(use, span, per_row)) {
       return overlapped_band_setting();
@@ -455,8 +536,7 @@ bool are_lists_of_heads_faster(const Use& use, const mask::Band& band) {
   }
   const std::int64_t heads = use.dim("batch") * use.dim("heads");
   const std::int64_t sm_count = use.scope.device.at("device.sm_count");
-  return !use.ports.contains("kv_lengths") &&
-         std::max(use.dim("head_dim"), use.dim("value_dim")) <= kWidestOfBands &&
+  return !use.ports.contains("kv_lengths") && columns(use) <= kWidestOfBands &&
          10 * heads > 11 * sm_count && has_open_side(use, band) &&
          (sees_all(use, band) || !leaves_places(heads, sm_count));
 }

@@ -169,15 +169,18 @@ TEST_CASE("batch elements of short causal heads go side by side") {
   CHECK(is_side_by_side(causal(), 16, 16, 1024));
   CHECK_FALSE(is_side_by_side(causal(), 1, 12, 1024));
   // Wide heads that share keys: 32.6 and 33.8, but of fewer of them 23.9 and 22.4.
-  const auto is_wide_side_by_side = [](std::int64_t batch, std::int64_t kv_heads) {
+  const auto are_wide_ones = [](std::int64_t batch, std::int64_t heads, std::int64_t kv_heads,
+                                std::int64_t length) {
     Graph graph("keys");
-    const auto q = graph.input("q", {batch, 28, 256, 128}, DType::Float16);
-    const auto k = graph.input("k", {batch, kv_heads, 256, 128}, DType::Float16);
+    const auto q = graph.input("q", {batch, heads, length, 128}, DType::Float16);
+    const auto k = graph.input("k", {batch, kv_heads, length, 128}, DType::Float16);
     graph.output("y", graph.attention(q, k, k, {.mask = causal()}));
     return config_of(graph).at("order") == 1;
   };
-  CHECK_FALSE(is_wide_side_by_side(16, 4));
-  CHECK(is_wide_side_by_side(8, 4));
+  CHECK_FALSE(are_wide_ones(16, 28, 4, 256));
+  CHECK(are_wide_ones(8, 28, 4, 256));
+  CHECK(are_wide_ones(16, 12, 12, 1024));  // 106.8 and 112.6
+  CHECK_FALSE(are_wide_ones(16, 12, 3, 1024));
   CHECK_FALSE(is_side_by_side(Mask(), 16, 12, 512));
   CHECK_FALSE(is_side_by_side(sliding_window(22, 22), 16, 12, 512));
 }
@@ -308,15 +311,26 @@ TEST_CASE("wide heads have tiles of 128 queries, but where there are few or unev
   CHECK(tile_q("causal", 16, 2048, 128) == 64);
   CHECK(config_of("causal", 16, 2048, 128).at("overlap") == 1);
   CHECK(tile_q("causal", 20, 2048, 128) == 64);
+  CHECK(tile_q("causal", 8, 4096, 128) == 64);  // 66.6 and 88.6
   CHECK(tile_q("causal", 20, 2048, 72) == 128);
+  // Both at once for fewer dimensions: 35.3 us, and 39.5 with 64 queries; of 4096 keys 60.5 and
+  // 80.5 without overlap; but of 700 keys 17.8 and 16.1.
+  CHECK(tile_q("causal", 16, 2048, 80) == 128);
+  CHECK(config_of("causal", 16, 2048, 80).at("overlap") == 1);
+  CHECK(tile_q("causal", 8, 4096, 96) == 128);
+  CHECK(config_of("causal", 8, 4096, 96).at("overlap") == 1);
+  CHECK(tile_q("causal", 9, 2560, 80) == 128);  // 37.2, and 43.3 with an SM for each 64 queries
+  CHECK(tile_q("causal", 32, 700, 96) == 64);
+  // Twelve blocks more than SMs: 12.7, and 11.2 in small ones.
+  CHECK(tile_q("causal", 72, 197, 128) == 64);
   CHECK(tile_q("causal", 21, 2048, 128) == 128);
 }
 
 TEST_CASE("tiles of 128 queries are not half empty") {
-  const auto option = [](std::int64_t heads, std::int64_t keys) {
+  const auto option = [](std::int64_t heads, std::int64_t keys, std::int64_t head_dim = 128) {
     Graph graph("attention");
-    const auto q = graph.input("q", {1, heads, 64, 128}, DType::Float16);
-    const auto k = graph.input("k", {1, heads, keys, 128}, DType::Float16);
+    const auto q = graph.input("q", {1, heads, 64, head_dim}, DType::Float16);
+    const auto k = graph.input("k", {1, heads, keys, head_dim}, DType::Float16);
     graph.output("y", graph.attention(q, k, k, {}));
     return lowered_by(graph).options.at(0).at(0);
   };
@@ -325,6 +339,8 @@ TEST_CASE("tiles of 128 queries are not half empty") {
     CHECK(option(heads, 512).config.at("tile_q") == 64);
   }
   CHECK(option(300, 1000).config.at("tile_q") == 64);
+  // Where lists of 64 queries leave places too.
+  CHECK(option(512, 2048, 64).kernel == "attention_block_wise_sm90");
 }
 
 TEST_CASE("rows of keys that fill no lines are read for 128 queries") {
@@ -349,7 +365,10 @@ TEST_CASE("keys of up to 48 dimensions are read for 128 queries where they are m
   CHECK(step("causal", 64, 1024, 32) == 0);     // 26.4 and 24.6
   CHECK(step("causal", 128, 1024, 48) == 128);  // 47.3 and 50.2
   CHECK(step("causal", 32, 1024, 48) == 0);
-  CHECK(step("full", 256, 512, 48) == 128);   // 45.2 and 48.7
+  CHECK(step("full", 256, 512, 48) == 128);                                         // 45.2 and 48.7
+  CHECK(kernel_of(attention("full", 64, 768, 40)) == "attention_block_wise_sm90");  // 27.9 and 31.1
+  CHECK(kernel_of(attention("full", 80, 577, 32)) == "attention_block_wise_sm90");  // 25.0 and 27.6
+  CHECK(step("full", 48, 1024, 40) == 128);   // 43.5, and 47.2 with lists
   CHECK(step("full", 512, 1024, 40) == 128);  // 297 and 314
   CHECK(step("full", 256, 384, 48) == 64);
 }
@@ -366,7 +385,12 @@ TEST_CASE(
   CHECK(is(48, 512, 64, 2, 1));   // 12.6, and 13.7 in pairs of warp groups
   CHECK(is(64, 1024, 64, 4, 0));
   CHECK(is(160, 256, 64, 4, 0));
+  CHECK(is(32, 1280, 64, 2, 1));  // 22.5, and 26.8 in pairs of warp groups,
+  CHECK(is(12, 2500, 64, 2, 1));  // which take 31.1 here, and alone 35.1
+  CHECK(config_of("causal", 32, 1280, 64).at("key_groups") == 1);
+  CHECK(config_of("causal", 12, 2500, 64).at("key_groups") == 2);
   CHECK(is(12, 4096, 64, 3, 0));    // 63.4, and 72.3 with four blocks
+  CHECK(is(16, 4096, 64, 4, 0));    // 76.3, and 83.5 with three, which leave places
   CHECK(is(192, 2048, 64, 4, 0));   // 228.3, and 236.3 with 128 queries,
   CHECK(is(192, 4096, 128, 2, 0));  // which take 831.6 here, where small ones take 847.4
 }
@@ -397,13 +421,17 @@ TEST_CASE(
     return kernel_of(attention(mask, heads, length, head_dim)) == "attention_block_wise_sm90";
   };
   // On an H200, in microseconds, and with bands.
-  CHECK(has_lists("full", 128, 384, 128));        // 27.3 and 30.9
-  CHECK(has_lists("full", 32, 4096, 128));        // 397 and 414
-  CHECK(has_lists("full", 32, 2048, 96));         // 97 and 103
-  CHECK(has_lists("full", 192, 256, 80));         // 18.5 and 21.0
-  CHECK_FALSE(has_lists("full", 512, 320, 80));   // 71.5 and 59.8: half of a large tile is empty
-  CHECK_FALSE(has_lists("full", 256, 320, 96));   // 41.8 and 35.7
-  CHECK(has_lists("full", 256, 320, 128));        // 41.3 and 41.7
+  CHECK(has_lists("full", 128, 384, 128));       // 27.3 and 30.9
+  CHECK(has_lists("full", 32, 4096, 128));       // 397 and 414
+  CHECK(has_lists("full", 32, 2048, 96));        // 97 and 103
+  CHECK(has_lists("full", 192, 256, 80));        // 18.5 and 21.0
+  CHECK_FALSE(has_lists("full", 512, 320, 80));  // 71.5 and 59.8: half of a large tile is empty
+  CHECK_FALSE(has_lists("full", 256, 320, 96));  // 41.8 and 35.7
+  CHECK(has_lists("full", 256, 320, 128));       // 41.3 and 41.7
+  CHECK(has_lists("full", 64, 2048, 72));        // 193 and 214, as TMA is slow with such rows
+  CHECK(has_lists("full", 1536, 150, 112));      // 67 and 81
+  CHECK(has_lists("full", 512, 130, 96));
+  CHECK_FALSE(has_lists("full", 64, 150, 112));
   CHECK(has_lists("full", 192, 512, 80));         // 45.3 and 46.7
   CHECK_FALSE(has_lists("full", 192, 256, 96));   // 23.7 and 22.6
   CHECK_FALSE(has_lists("full", 128, 1024, 80));  // 106.7 and 101.2
@@ -431,7 +459,8 @@ TEST_CASE("even rows whose blocks would leave too much of a last wave empty go e
   // 283.5 with 32 of 4096 keys.
   CHECK(kernel_of(attention("full", 192, 2048, 64)) == lists);
   CHECK(kernel_of(attention("full", 32, 4096, 64)) == band);
-  CHECK(kernel_of(attention("full", 96, 512, 64)) == lists);  // 22.9; 23.4 by held keys
+  CHECK(kernel_of(attention("full", 14, 5184, 64)) == lists);  // 188 and 237: three waves of two
+  CHECK(kernel_of(attention("full", 96, 512, 64)) == lists);   // 22.9; 23.4 by held keys
   CHECK(kernel_of(attention("window", 64, 8192, 64)) == band);
 }
 
@@ -550,6 +579,17 @@ TEST_CASE("windows of many query tiles go to the kernel that walks along them") 
   CHECK(kernel_of(attention("sliding", 48, 16384, 64)) == band);  // 320 keys at once
   CHECK(kernel_of(attention("sliding", 192, 4096, 64, 5.0 * tanh(score() / 5.0))) ==
         "attention_block_wise_sm90");
+  // Whose heads share keys which L2 does not hold: 96.0 us by tiles on an H200, 134.6 along
+  // windows.
+  const auto with_groups = [](std::int64_t batch) {
+    Graph graph("keys");
+    const auto q = graph.input("q", {batch, 32, 512, 128}, DType::Float16);
+    const auto k = graph.input("k", {batch, 8, 512, 128}, DType::Float16);
+    graph.output("y", graph.attention(q, k, k, {.mask = sliding_window(22, 22)}));
+    return kernel_of(graph);
+  };
+  CHECK(with_groups(32) == band);
+  CHECK(with_groups(8) == window);
 }
 
 TEST_CASE("a walk along windows has a place for queries beside those of its warp groups") {
