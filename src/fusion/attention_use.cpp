@@ -52,13 +52,16 @@ bool takes_scores(const contract::TemplateContract& contract) {
          !takes_global_tokens(contract);
 }
 
-std::int64_t query_tiles(const Use& use) {
-  return use.dim("batch") * use.dim("heads") * mask::ceil_div(use.dim("q_len"), mask::kTile);
+std::int64_t sm_count(const Use& use) {
+  return use.scope.device.at("device.sm_count");
+}
+
+std::int64_t query_tiles(const Use& use, std::int64_t rows) {
+  return use.dim("batch") * use.dim("heads") * mask::ceil_div(use.dim("q_len"), rows);
 }
 
 double tiles_per_sm(const Use& use) {
-  return static_cast<double>(query_tiles(use)) /
-         static_cast<double>(use.scope.device.at("device.sm_count"));
+  return static_cast<double>(query_tiles(use)) / static_cast<double>(sm_count(use));
 }
 
 bool has_wide_heads(const Use& use) {

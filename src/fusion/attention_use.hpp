@@ -5,6 +5,7 @@
 #include "contract/contract.hpp"
 #include "fusion/attention.hpp"
 #include "fusion/use.hpp"
+#include "mask/bits.hpp"
 #include "mask/rows.hpp"
 
 namespace stof::fusion {
@@ -24,8 +25,9 @@ bool takes_global_tokens(const contract::TemplateContract& contract);
 // Whether it takes score modifiers.
 bool takes_scores(const contract::TemplateContract& contract);
 
-// Query tiles of 64 rows, of all heads and batch elements.
-std::int64_t query_tiles(const Use& use);
+std::int64_t sm_count(const Use& use);
+// Query tiles of so many rows, of all heads and batch elements.
+std::int64_t query_tiles(const Use& use, std::int64_t rows = mask::kTile);
 double tiles_per_sm(const Use& use);
 // Whether keys or values have more than 64 dimensions.
 bool has_wide_heads(const Use& use);

@@ -20,21 +20,19 @@ bool has_longest_first(const Use& use, double per_row) {
   constexpr double kManyOfSharedKeys = 10;
   constexpr std::int64_t kShortQueries = 256;
   const bool is_wide = has_wide_heads(use);
-  const bool shares_keys = is_wide && use.dim("heads") != use.dim("kv_heads");
-  const std::int64_t long_queries = shares_keys ? 2048 : is_wide ? 896 : 1024;
+  const bool shares_wide_keys = is_wide && use.dim("heads") != use.dim("kv_heads");
+  const std::int64_t long_queries = shares_wide_keys ? 2048 : is_wide ? 896 : 1024;
   return use.dim("batch") > 1 && !has_even_rows(use, per_row) &&
-         use.dim("heads") * mask::ceil_div(use.dim("q_len"), mask::kTile) <
-             4 * use.scope.device.at("device.sm_count") &&
-         (tiles_per_sm(use) <
-              (shares_keys && use.dim("q_len") <= kShortQueries ? kManyOfSharedKeys : kManyTiles) ||
+         use.dim("heads") * mask::ceil_div(use.dim("q_len"), mask::kTile) < 4 * sm_count(use) &&
+         (tiles_per_sm(use) < (shares_wide_keys && use.dim("q_len") <= kShortQueries
+                                   ? kManyOfSharedKeys
+                                   : kManyTiles) ||
           use.dim("q_len") >= long_queries);
 }
 
 // Whether all blocks are on an SM at once.
 bool are_at_once(const Use& use, const KernelConfig& config) {
-  const std::int64_t blocks =
-      use.dim("batch") * use.dim("heads") * mask::ceil_div(use.dim("q_len"), config.at("tile_q"));
-  return blocks <= config.at("blocks_per_sm") * use.scope.device.at("device.sm_count");
+  return query_tiles(use, config.at("tile_q")) <= config.at("blocks_per_sm") * sm_count(use);
 }
 
 // Whether tiles of a head, side by side, are best where windows, or all keys, come at once: they
@@ -47,8 +45,9 @@ bool shares_keys_at_once(const Use& use, const KernelConfig& config) {
          (use.dim("q_len") <= kMostQueries || are_at_once(use, config));
 }
 
-// The same where keys come in stages: 0 to 8 % less where heads see all, and for windows in tiles
-// of 64 narrow queries or of 128 wide ones, but in long ones up to 13 % more.
+// Whether they are where keys come in stages: 0 to 8 % less where narrow heads see all, or wide
+// ones in tiles of 128 queries, and for windows in tiles of 64 narrow queries or of 128 wide ones,
+// but in long windows up to 13 % more.
 bool shares_stages(const Use& use, const KernelConfig& config, double per_row) {
   const mask::Band band = band_of(use);
   const bool is_all = sees_all(use, band);
@@ -60,9 +59,9 @@ bool shares_stages(const Use& use, const KernelConfig& config, double per_row) {
   return has_wide_heads(use) ? has_large_tiles : is_all || !has_large_tiles;
 }
 
-// The same where short heads are so many that memory is what they wait for: 1 to 5 % less, but not
-// of rows that TMA is slow with, nor where heads share keys (2 to 5 % more). Longest rows first are
-// best from shorter narrow heads on (2 to 6 % less on an H200, 1 % more on an H100).
+// Whether they are where short heads are so many that memory is what they wait for: 1 to 5 % less,
+// but not of rows that TMA is slow with, nor where heads share keys (2 to 5 % more). Longest rows
+// first are best from shorter narrow heads on (2 to 6 % less on an H200, 1 % more on an H100).
 bool has_many_short_heads(const Use& use, double per_row) {
   constexpr double kManyTiles = 10;  // for each SM
   constexpr double kManyWideTiles = 14;
@@ -73,7 +72,7 @@ bool has_many_short_heads(const Use& use, double per_row) {
          tiles_per_sm(use) >= (is_wide ? kManyWideTiles : kManyTiles);
 }
 
-// The same of long windows of wide heads.
+// Whether they are in long windows of wide heads, as they were on an H100: by 1 to 6 %.
 bool has_long_wide_windows(const Use& use, double per_row) {
   constexpr std::int64_t kShortHead = 512;
   constexpr double kManyTiles = 32;  // for each SM

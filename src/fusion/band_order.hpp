@@ -9,7 +9,8 @@ namespace stof::fusion {
 
 // The parameter `order` of band_sm90 in this setting, by times on an H200 and an H100: 0, heads
 // side by side; 1, the longest rows of several batch elements first; 3, tiles of a head side by
-// side. `per_row` is how many tiles of 64 keys 64 queries see, in the mean.
+// side. What 2 is, pairs of long and short tiles, goes with a setting. `per_row` is how many tiles
+// of 64 keys 64 queries see, in the mean.
 std::int64_t order_of_tiles(const Use& use, const kernel::KernelConfig& config, double per_row);
 
 // Whether values are best asked for when keys are there, by times on an H200: where all keys of a

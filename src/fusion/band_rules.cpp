@@ -67,24 +67,22 @@ KernelConfig large_band_setting(bool is_wide) {
   return band_setting(128, 64, 64, 2, is_wide ? 1 : 2);
 }
 
-// Of up to so many columns it has room for 128 queries.
+// Of uneven rows it is best with up to so many columns.
 constexpr std::int64_t kColumnsOfLargeTiles = 112;
 KernelConfig large_overlapped_band_setting() {
   return band_setting(128, 64, 64, 3, 1, 1);
 }
+
+constexpr std::int64_t kThinDims = 32;
 
 // The more of the dimensions of keys and of values.
 std::int64_t columns(const Use& use) {
   return std::max(use.dim("head_dim"), use.dim("value_dim"));
 }
 
-std::int64_t sm_count(const Use& use) {
-  return use.scope.device.at("device.sm_count");
-}
-
 // Tiles of 128 queries.
 std::int64_t large_tiles(const Use& use) {
-  return use.dim("batch") * use.dim("heads") * mask::ceil_div(use.dim("q_len"), 2 * mask::kTile);
+  return query_tiles(use, 2 * mask::kTile);
 }
 
 // Of tiles with as many keys each, `per_sm` of them for each SM.
@@ -103,15 +101,11 @@ std::optional<KernelConfig> few_even_tiles_config(std::int64_t keys, double per_
              : std::optional(is_large ? large_band_setting(is_wide) : overlapped_band_setting());
 }
 
-// How many places there are in the waves in which blocks are worked on, so many at once, for each
-// of them; and whether that is more than a tenth too many.
-double places_of(std::int64_t blocks, std::int64_t at_once) {
-  return static_cast<double>(mask::ceil_div(blocks, at_once) * at_once) /
-         static_cast<double>(blocks);
-}
-bool leaves_places(std::int64_t blocks, std::int64_t at_once) {
-  constexpr double kMany = 1.1;
-  return places_of(blocks, at_once) > kMany;
+// Whether the last of the waves in which blocks are worked on is so small that all take so much
+// longer than if it were full.
+bool leaves_places(std::int64_t blocks, std::int64_t at_once, double many = 1.1) {
+  return static_cast<double>(mask::ceil_div(blocks, at_once) * at_once) >
+         many * static_cast<double>(blocks);
 }
 
 // Of more than two tiles for each SM, some of which have few keys.
@@ -119,13 +113,15 @@ KernelConfig uneven_tiles_config(const Use& use, std::int64_t keys, bool is_wide
   constexpr std::int64_t kShort = 256;
   constexpr std::int64_t kLongNarrow = 1024;
   constexpr std::int64_t kLongWide = 768;
+  constexpr double kMostPlaces = 1.5;  // for each large tile
   constexpr double kManyTiles = 4.25;  // for each SM
   if (is_wide) {
-    const bool leaves_sms = leaves_places(large_tiles(use), sm_count(use));
-    return keys <= kShort && !leaves_sms ? large_band_setting(is_wide)
-           : keys > kLongWide && columns(use) <= kColumnsOfLargeTiles
-               ? large_overlapped_band_setting()
-               : overlapped_band_setting();
+    const std::int64_t tiles = large_tiles(use);
+    const bool are_large_best = keys > kLongWide && columns(use) <= kColumnsOfLargeTiles &&
+                                !leaves_places(tiles, sm_count(use), kMostPlaces);
+    return keys <= kShort && !leaves_places(tiles, sm_count(use)) ? large_band_setting(is_wide)
+           : are_large_best                                       ? large_overlapped_band_setting()
+                                                                  : overlapped_band_setting();
   }
   return keys <= kShort                                          ? small_band_setting()
          : keys <= kLongNarrow || tiles_per_sm(use) > kManyTiles ? overlapped_band_setting()
@@ -211,9 +207,11 @@ double least_for_walk(const Use& use, std::int64_t span) {
 // is done with the one before, reads them again for each: 10 to 38 % more than tiles of all heads.
 bool would_read_keys_again(const Use& use) {
   constexpr std::int64_t kBytes = 2;  // of an element
+  const mask::Band band = band_of(use);
   const std::int64_t dims = use.dim("head_dim") + use.dim("value_dim");
-  const std::int64_t bytes =
-      use.dim("batch") * use.dim("kv_heads") * use.dim("kv_len") * dims * kBytes;
+  const std::int64_t keys =
+      std::min(use.dim("kv_len"), use.dim("q_len") - 1 + band.end - band.first);
+  const std::int64_t bytes = use.dim("batch") * use.dim("kv_heads") * keys * dims * kBytes;
   return use.dim("heads") != use.dim("kv_heads") &&
          4 * bytes > 3 * use.scope.device.at("device.l2_bytes");
 }
@@ -255,10 +253,8 @@ std::optional<KernelConfig> few_keys_config(const Use& use) {
   const std::int64_t keys =
       std::min(use.dim("kv_len"), kRows - 1 + use.scope.mask_band_end - use.scope.mask_band_first);
   const std::int64_t pieces = mask::ceil_div(keys, kWarps * kPieceKeys);
-  const std::int64_t blocks =
-      use.dim("batch") * use.dim("heads") * mask::ceil_div(use.dim("q_len"), kRows);
   const double blocks_per_sm =
-      static_cast<double>(blocks) / static_cast<double>(use.scope.device.at("device.sm_count"));
+      static_cast<double>(query_tiles(use, kRows)) / static_cast<double>(sm_count(use));
   if (!has_few_keys(use.kernel->contract) || pieces > kMostPieces ||
       blocks_per_sm > (pieces == 1 ? 3.0 : 1.5)) {
     return std::nullopt;
@@ -277,12 +273,12 @@ std::optional<KernelConfig> held_config(const Use& use, double per_row) {
   }
   const bool is_even = has_even_rows(use, per_row);
   const double least = tiles > kGroups ? 0.85 : is_even ? 0.8 : 0.65;  // of the SMs
-  const auto sm_count = static_cast<double>(use.scope.device.at("device.sm_count"));
+  const auto sms = static_cast<double>(sm_count(use));
   for (const std::int64_t pieces : {2, 1}) {
     const auto blocks = static_cast<double>(use.dim("batch") * use.dim("heads") * pieces);
     const bool is_fair = is_even ? tiles % (kGroups * pieces) == 0
                                  : mask::ceil_div(tiles, 2) % pieces == 0;  // pairs of tiles
-    if (is_fair && blocks <= sm_count && blocks >= least * sm_count) {
+    if (is_fair && blocks <= sms && blocks >= least * sms) {
       return held_setting(pieces);
     }
   }
@@ -311,9 +307,8 @@ std::optional<KernelConfig> short_heads_config(const Use& use, double per_row) {
                         : is_even            ? Limits{256, 3 * mask::kTile, 1.25}
                                              : Limits{256, 240, 1.05};
   const std::int64_t heads = use.dim("batch") * use.dim("heads");
-  const std::int64_t sm_count = use.scope.device.at("device.sm_count");
-  const std::int64_t per_block = mask::ceil_div(heads, sm_count);
-  const double longer = static_cast<double>(per_block * sm_count) / static_cast<double>(heads);
+  const std::int64_t per_block = mask::ceil_div(heads, sm_count(use));
+  const double longer = static_cast<double>(per_block * sm_count(use)) / static_cast<double>(heads);
   const bool is_full =
       has_three || is_even || std::min(use.dim("head_dim"), use.dim("value_dim")) > 112;
   const bool has_work_ahead = per_block > 1 || (has_three && is_even);
@@ -326,16 +321,18 @@ std::optional<KernelConfig> short_heads_config(const Use& use, double per_row) {
 // Whether lists, of which blocks take the next one when they are done, are faster than blocks of
 // large tiles where wide heads see all, as square problems were on an H200: by 3 to 15 %, but for
 // keys of 96 dimensions and more that are few, for narrower ones that are many (5 %) unless TMA is
-// slow with them, and for up to 96 dimensions where half of the last large tile is empty (11 to
-// 26 %).
+// slow with them, and for up to 96 dimensions where half of the last of up to four large tiles is
+// empty (11 to 26 %).
 bool are_lists_of_all_faster(const Use& use) {
   constexpr std::int64_t kFewColumns = 88;
   constexpr std::int64_t kColumnsOfFullTiles = 96;
   constexpr std::int64_t kFewKeys = 256;
   constexpr std::int64_t kManyKeys = 512;
+  constexpr std::int64_t kLongQueries = 448;
   const std::int64_t keys = use.dim("kv_len");
   const bool are_few_or_slow = keys <= kManyKeys || !has_rows_of(use, 16);
-  const bool has_full_tiles = mask::ceil_div(use.dim("q_len"), mask::kTile) % 2 == 0;
+  const bool has_full_tiles =
+      use.dim("q_len") > kLongQueries || mask::ceil_div(use.dim("q_len"), mask::kTile) % 2 == 0;
   return sees_all(use, band_of(use)) && tiles_per_sm(use) > kFewTiles &&
          use.dim("q_len") > 2 * mask::kTile &&
          (columns(use) > kColumnsOfFullTiles || has_full_tiles) &&
@@ -357,7 +354,11 @@ std::optional<KernelConfig> wide_tiles_config(const Use& use, double per_row) {
   if (!has_even_rows(use, per_row) && tiles_per_sm(use) <= kFewTiles && has_rows_of(use, 16)) {
     return uneven_tiles_config(use, keys, true);
   }
-  return large_band_setting(true);
+  // Longer windows with rows that TMA is slow with were not timed.
+  const bool is_slow_window =
+      keys > kFewKeys && !has_rows_of(use, 16) && !has_open_side(use, band_of(use));
+  return is_slow_window && per_row < kLongRow ? std::nullopt
+                                              : std::optional(large_band_setting(true));
 }
 
 // Whether a window is of 193 to 256 keys for each query tile, and tiles are so few that it is best
@@ -369,38 +370,38 @@ bool has_two_large_stages(const Use& use, std::int64_t span) {
          !has_open_side(use, band_of(use));
 }
 
-// Whether keys are of 48 dimensions or fewer, so that there is little to read, and many: then tiles
-// of 128 queries take 3 to 10 % less on an H200.
-bool has_slim_keys(const Use& use, bool is_even) {
+// Whether keys are of 32 to 48 dimensions, so that there is little to read, and many, in a band
+// with an open side: then tiles of 128 queries take 3 to 10 % less on an H200.
+bool has_many_slim_keys(const Use& use, bool is_even) {
   constexpr std::int64_t kMostDims = 48;
-  constexpr std::int64_t kFewDims = 32;
   constexpr double kManyTiles = 10;  // for each SM
   constexpr std::int64_t kShort = 512;
   const std::int64_t keys = use.dim("kv_len");
-  if (columns(use) > kMostDims || use.dim("q_len") < kShort || keys < kShort) {
+  if (columns(use) > kMostDims || columns(use) < kThinDims || use.dim("q_len") < kShort ||
+      keys < kShort || !has_open_side(use, band_of(use))) {
     return false;
   }
-  const bool is_thin = columns(use) <= kFewDims;
+  const bool is_thin = columns(use) == kThinDims;
   return tiles_per_sm(use) > (is_thin && !is_even ? kManyTiles : kFewTiles) &&
          (is_even || is_thin || keys > kShort);
 }
 
-// Whether lists, with tiles of 192 queries, are faster than bands with 128, two blocks an SM, where
-// most rows see all keys: where they leave fewer places they take up to 27 % less.
+// Whether lists, with tiles of 192 queries, are faster than bands with 128, two blocks an SM, which
+// leave places, where most rows see all keys: up to 27 % if their waves have room for no more rows.
 bool are_lists_of_most_faster(const Use& use) {
-  const double places = places_of(large_tiles(use), 2 * sm_count(use));
-  const std::int64_t of_lists =
-      use.dim("batch") * use.dim("heads") * mask::ceil_div(use.dim("q_len"), 3 * mask::kTile);
+  const auto rows_of_waves = [&](std::int64_t rows, std::int64_t at_once) {
+    return mask::ceil_div(query_tiles(use, rows), at_once) * at_once * rows;
+  };
   return leaves_places(large_tiles(use), 2 * sm_count(use)) &&
-         places_of(of_lists, sm_count(use)) < places;
+         rows_of_waves(3 * mask::kTile, sm_count(use)) <=
+             rows_of_waves(2 * mask::kTile, 2 * sm_count(use));
 }
 
 std::optional<KernelConfig> large_tiles_config(const Use& use, bool sees_most) {
   if (sees_most && are_lists_of_most_faster(use)) {
     return std::nullopt;
   }
-  return columns(use) <= mask::kTile / 2 ? large_band_setting(false)
-                                         : band_setting(128, 128, 128, 2, 2);
+  return columns(use) <= kThinDims ? large_band_setting(false) : band_setting(128, 128, 128, 2, 2);
 }
 
 // Of long rows of few tiles: three blocks an SM, unless that leaves places and something else, four
@@ -431,7 +432,7 @@ std::optional<KernelConfig> narrow_tiles_config(const Use& use, std::int64_t spa
   const bool is_open = has_open_side(use, band_of(use));
   const bool is_even = has_even_rows(use, per_row);
   const bool sees_most = is_even && is_open;
-  if (is_open && has_slim_keys(use, is_even)) {
+  if (has_many_slim_keys(use, is_even)) {
     return large_tiles_config(use, sees_most);
   }
   if (!has_one_tile(use) && !has_rows_of(use, is_even ? 64 : 16)) {
@@ -447,7 +448,7 @@ std::optional<KernelConfig> narrow_tiles_config(const Use& use, std::int64_t spa
            : has_two_large_stages(use, span) ? std::optional(band_setting(64, 128, 128, 2, 3))
                                              : std::optional(small_band_setting());
   }
-  if (per_sm < kMany && (is_open || per_row >= kLongUnevenRow)) {
+  if (per_sm < kMany && (is_open || has_one_tile(use) || per_row >= kLongUnevenRow)) {
     return few_long_rows_config(use, is_even, is_open);
   }
   if (has_one_tile(use) || (sees_most && per_row < kLongEvenRow)) {
@@ -535,10 +536,9 @@ bool are_lists_of_heads_faster(const Use& use, const mask::Band& band) {
     return true;
   }
   const std::int64_t heads = use.dim("batch") * use.dim("heads");
-  const std::int64_t sm_count = use.scope.device.at("device.sm_count");
   return !use.ports.contains("kv_lengths") && columns(use) <= kWidestOfBands &&
-         10 * heads > 11 * sm_count && has_open_side(use, band) &&
-         (sees_all(use, band) || !leaves_places(heads, sm_count));
+         10 * heads > 11 * sm_count(use) && has_open_side(use, band) &&
+         (sees_all(use, band) || !leaves_places(heads, sm_count(use)));
 }
 
 }  // namespace

@@ -773,18 +773,35 @@ TEST_CASE("tiles of short heads side by side, and of long windows of wide heads"
   CHECK(faults_of(cases) == "");
 }
 
+TEST_CASE("few uneven tiles of 128 queries, whose products overlap with probabilities") {
+  std::vector<AttentionCase> cases;
+  const auto add = [&](const Mask& mask, DType dtype, std::int64_t kv_heads, std::int64_t head_dim,
+                       std::int64_t value_dim) {
+    cases.push_back({"causal", mask, dtype, 1, 12, kv_heads, 2100, 2100, head_dim, value_dim});
+    cases.back().has_lse = kv_heads < 12;
+    cases.back().kernel_of_sm90 = "attention/band_sm90";
+  };
+  for (const std::int64_t dims : {80, 96, 112}) {
+    add(causal(), DType::Float16, 12, dims, dims);
+    add(causal_bottom_right(), DType::BFloat16, 4, dims, dims);
+  }
+  add(causal(), DType::Float16, 12, 16, 112);
+  add(causal(), DType::Float16, 4, 112, 32);
+  CHECK(faults_of(cases) == "");
+}
+
 TEST_CASE("many keys of few dimensions, for 128 queries, and windows in two stages") {
   std::vector<AttentionCase> cases;
   const auto add = [&](const char* name, const Mask& mask, DType dtype, std::int64_t q_len,
-                       std::int64_t head_dim) {
-    cases.push_back({name, mask, dtype, 20, 8, 4, q_len, 610, head_dim, head_dim});
+                       std::int64_t head_dim, std::int64_t batch = 20) {
+    cases.push_back({name, mask, dtype, batch, 8, 4, q_len, 610, head_dim, head_dim});
     cases.back().has_lse = head_dim == 40;
     cases.back().kernel_of_sm90 = "attention/band_sm90";
   };
   for (const std::int64_t head_dim : {32, 40, 48}) {
     add("causal", causal(), DType::Float16, 610, head_dim);
     add("late", causal_bottom_right(), DType::BFloat16, 577, head_dim);
-    add("full", Mask(), DType::Float16, 577, head_dim);
+    add("full", Mask(), DType::Float16, 577, head_dim, 26);  // of fewer, lists leave fewer places
   }
   for (const std::int64_t to_each_side : {65, 90, 96}) {
     add("window", sliding_window(to_each_side, to_each_side), DType::Float16, 600, 64);

@@ -339,6 +339,12 @@ TEST_CASE("tiles of 128 queries are not half empty") {
     CHECK(option(heads, 512).config.at("tile_q") == 64);
   }
   CHECK(option(300, 1000).config.at("tile_q") == 64);
+  // Long windows behind which many keys lie.
+  Graph graph("window");
+  const auto q = graph.input("q", {64, 12, 64, 64}, DType::Float16);
+  const auto k = graph.input("k", {64, 12, 8192, 64}, DType::Float16);
+  graph.output("y", graph.attention(q, k, k, {.mask = sliding_window(1023, 1023)}));
+  CHECK(config_of(graph).at("tile_k") == 128);
   // Where lists of 64 queries leave places too.
   CHECK(option(512, 2048, 64).kernel == "attention_block_wise_sm90");
 }
@@ -367,7 +373,7 @@ TEST_CASE("keys of up to 48 dimensions are read for 128 queries where they are m
   CHECK(step("causal", 32, 1024, 48) == 0);
   CHECK(step("full", 256, 512, 48) == 128);                                         // 45.2 and 48.7
   CHECK(kernel_of(attention("full", 64, 768, 40)) == "attention_block_wise_sm90");  // 27.9 and 31.1
-  CHECK(kernel_of(attention("full", 80, 577, 32)) == "attention_block_wise_sm90");  // 25.0 and 27.6
+  CHECK(kernel_of(attention("full", 96, 768, 32)) == "attention_block_wise_sm90");  // 33.5 and 36.2
   CHECK(step("full", 48, 1024, 40) == 128);   // 43.5, and 47.2 with lists
   CHECK(step("full", 512, 1024, 40) == 128);  // 297 and 314
   CHECK(step("full", 256, 384, 48) == 64);
@@ -412,6 +418,17 @@ TEST_CASE("wide heads of 128 queries and keys go to lists, a tile each, where th
   CHECK(kernel_of(attention("sliding", 256, 128, 128)) == band);  // 14.8 and 14.0
   CHECK(kernel_of(attention("causal", 1024, 64, 128)) == band);
   CHECK(kernel_of(attention("causal", 1024, 128, 64)) == band);
+  // Where no kernel for bands is beside them, heads of fewer than six tiles an SM are the model's.
+  const auto with_lengths = [](std::int64_t heads) {
+    Graph graph("lengths");
+    const auto q = graph.input("q", {2, heads / 2, 128, 128}, DType::Float16);
+    const auto lengths = graph.input("lengths", {2}, DType::Int32);
+    graph.output("y", graph.attention(q, q, q, {.mask = causal(), .kv_lengths = lengths}));
+    return lowered_by(graph).options.at(0).at(0);
+  };
+  CHECK(with_lengths(400).kernel == lists);
+  CHECK(with_lengths(400).config.at("slots") == 4);
+  CHECK(with_lengths(256).config != with_lengths(400).config);
 }
 
 TEST_CASE(
@@ -427,9 +444,10 @@ TEST_CASE(
   CHECK(has_lists("full", 192, 256, 80));        // 18.5 and 21.0
   CHECK_FALSE(has_lists("full", 512, 320, 80));  // 71.5 and 59.8: half of a large tile is empty
   CHECK_FALSE(has_lists("full", 256, 320, 96));  // 41.8 and 35.7
-  CHECK(has_lists("full", 256, 320, 128));       // 41.3 and 41.7
-  CHECK(has_lists("full", 64, 2048, 72));        // 193 and 214, as TMA is slow with such rows
-  CHECK(has_lists("full", 1536, 150, 112));      // 67 and 81
+  CHECK(has_lists("full", 128, 1025, 96));
+  CHECK(has_lists("full", 256, 320, 128));   // 41.3 and 41.7
+  CHECK(has_lists("full", 64, 2048, 72));    // 193 and 214, as TMA is slow with such rows
+  CHECK(has_lists("full", 1536, 150, 112));  // 67 and 81
   CHECK(has_lists("full", 512, 130, 96));
   CHECK_FALSE(has_lists("full", 64, 150, 112));
   CHECK(has_lists("full", 192, 512, 80));         // 45.3 and 46.7
@@ -581,15 +599,16 @@ TEST_CASE("windows of many query tiles go to the kernel that walks along them") 
         "attention_block_wise_sm90");
   // Whose heads share keys which L2 does not hold: 96.0 us by tiles on an H200, 134.6 along
   // windows.
-  const auto with_groups = [](std::int64_t batch) {
+  const auto with_groups = [](std::int64_t batch, std::int64_t keys) {
     Graph graph("keys");
     const auto q = graph.input("q", {batch, 32, 512, 128}, DType::Float16);
-    const auto k = graph.input("k", {batch, 8, 512, 128}, DType::Float16);
+    const auto k = graph.input("k", {batch, 8, keys, 128}, DType::Float16);
     graph.output("y", graph.attention(q, k, k, {.mask = sliding_window(22, 22)}));
     return kernel_of(graph);
   };
-  CHECK(with_groups(32) == band);
-  CHECK(with_groups(8) == window);
+  CHECK(with_groups(32, 512) == band);
+  CHECK(with_groups(8, 512) == window);
+  CHECK(with_groups(8, 4096) == window);  // of which queries see no more
 }
 
 TEST_CASE("a walk along windows has a place for queries beside those of its warp groups") {
