@@ -64,8 +64,17 @@ double tiles_per_sm(const Use& use) {
   return static_cast<double>(query_tiles(use)) / static_cast<double>(sm_count(use));
 }
 
+bool leaves_places(std::int64_t blocks, std::int64_t at_once, double many) {
+  return static_cast<double>(mask::ceil_div(blocks, at_once) * at_once) >
+         many * static_cast<double>(blocks);
+}
+
+std::int64_t columns(const Use& use) {
+  return std::max(use.dim("head_dim"), use.dim("value_dim"));
+}
+
 bool has_wide_heads(const Use& use) {
-  return std::max(use.dim("head_dim"), use.dim("value_dim")) > mask::kTile;
+  return columns(use) > mask::kTile;
 }
 
 bool has_rows_of(const Use& use, std::int64_t dims) {

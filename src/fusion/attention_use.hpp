@@ -29,6 +29,11 @@ std::int64_t sm_count(const Use& use);
 // Query tiles of so many rows, of all heads and batch elements.
 std::int64_t query_tiles(const Use& use, std::int64_t rows = mask::kTile);
 double tiles_per_sm(const Use& use);
+// Whether the last of the waves in which blocks are worked on is so small that all take so much
+// longer than if it were full.
+bool leaves_places(std::int64_t blocks, std::int64_t at_once, double many = 1.1);
+// The more of the dimensions of keys and of values.
+std::int64_t columns(const Use& use);
 // Whether keys or values have more than 64 dimensions.
 bool has_wide_heads(const Use& use);
 // Whether rows of keys and values are so many dimensions, times a whole number. TMA takes as

@@ -1,0 +1,368 @@
+#include "fusion/band_tiles.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "cost/model.hpp"
+#include "fusion/attention_use.hpp"
+#include "fusion/band_order.hpp"
+#include "fusion/settings.hpp"
+#include "mask/bits.hpp"
+
+namespace stof::fusion {
+
+namespace {
+
+using kernel::KernelConfig;
+
+constexpr double kFewTiles = 5;  // of 64 queries, for each SM
+
+KernelConfig band_setting(std::int64_t tile_q, std::int64_t tile_k, std::int64_t step,
+                          std::int64_t stages, std::int64_t blocks_per_sm,
+                          std::int64_t overlap = 0) {
+  return KernelConfig{{"tile_q", tile_q},   {"tile_k", tile_k},
+                      {"step", step},       {"key_groups", stages == 1 ? 1 : tile_k / step},
+                      {"stages", stages},   {"blocks_per_sm", blocks_per_sm},
+                      {"overlap", overlap}, {"order", 0},
+                      {"late_values", 0}};
+}
+
+// Two warp groups take turns at the keys of a tile. Such a block has an SM to itself, or shares it
+// with one more; wide heads then leave room for one warp group each.
+KernelConfig lone_band_setting(bool is_wide) {
+  return band_setting(64, 128, 64, is_wide ? 3 : 4, 1, 1);
+}
+KernelConfig overlapped_band_setting() {  // of one warp group
+  return band_setting(64, 64, 64, 3, 2, 1);
+}
+KernelConfig shared_band_setting(bool is_wide) {
+  return is_wide ? overlapped_band_setting() : band_setting(64, 128, 64, 3, 2, 1);
+}
+
+// Where there are many: tiles of one warp group without overlap, which leaves room for twice as
+// many, and larger ones, which read less.
+KernelConfig small_band_setting() {
+  return band_setting(64, 64, 64, 2, 4);
+}
+KernelConfig large_band_setting(bool is_wide) {
+  return band_setting(128, 64, 64, 2, is_wide ? 1 : 2);
+}
+
+// Of uneven rows it is best with up to so many columns.
+constexpr std::int64_t kColumnsOfLargeTiles = 112;
+KernelConfig large_overlapped_band_setting() {
+  return band_setting(128, 64, 64, 3, 1, 1);
+}
+
+constexpr std::int64_t kThinDims = 32;
+
+// Tiles of 128 queries.
+std::int64_t large_tiles(const Use& use) {
+  return query_tiles(use, 2 * mask::kTile);
+}
+
+// Of tiles with as many keys each, `per_sm` of them for each SM.
+std::optional<KernelConfig> few_even_tiles_config(std::int64_t keys, double per_sm, bool is_wide,
+                                                  bool is_one_tile) {
+  if (per_sm <= 1) {
+    return is_wide || keys > 512 ? lone_band_setting(is_wide) : shared_band_setting(is_wide);
+  }
+  if (per_sm <= 2) {
+    return keys <= (is_wide ? 1024 : 8192) ? std::optional(shared_band_setting(is_wide))
+                                           : std::nullopt;
+  }
+  const bool is_large = is_wide && !is_one_tile;
+  return keys > (is_wide && is_one_tile ? 512 : 1024)
+             ? std::nullopt
+             : std::optional(is_large ? large_band_setting(is_wide) : overlapped_band_setting());
+}
+
+// Of more than two tiles for each SM, some of which have few keys.
+KernelConfig uneven_tiles_config(const Use& use, std::int64_t keys, bool is_wide) {
+  constexpr std::int64_t kShort = 256;
+  constexpr std::int64_t kLongNarrow = 1024;
+  constexpr std::int64_t kLongWide = 768;
+  constexpr double kMostPlaces = 1.5;  // for each large tile
+  constexpr double kManyTiles = 4.25;  // for each SM
+  if (is_wide) {
+    const std::int64_t tiles = large_tiles(use);
+    const bool are_large_best = keys > kLongWide && columns(use) <= kColumnsOfLargeTiles &&
+                                !leaves_places(tiles, sm_count(use), kMostPlaces);
+    return keys <= kShort && !leaves_places(tiles, sm_count(use)) ? large_band_setting(is_wide)
+           : are_large_best                                       ? large_overlapped_band_setting()
+                                                                  : overlapped_band_setting();
+  }
+  return keys <= kShort                                          ? small_band_setting()
+         : keys <= kLongNarrow || tiles_per_sm(use) > kManyTiles ? overlapped_band_setting()
+                                                                 : shared_band_setting(is_wide);
+}
+
+// Of tiles some of which have few keys; the last ones have the most where `keys_grow`.
+std::optional<KernelConfig> few_uneven_tiles_config(const Use& use, std::int64_t keys,
+                                                    double per_sm, bool is_wide, bool keys_grow) {
+  const bool has_few = per_sm <= 4.0 / 3;
+  if (keys > (has_few ? 4096 : 8192)) {
+    return std::nullopt;
+  }
+  if (per_sm > 2) {
+    return is_wide && keys > 2048 && columns(use) > kColumnsOfLargeTiles
+               ? lone_band_setting(is_wide)
+               : uneven_tiles_config(use, keys, is_wide);
+  }
+  const bool is_shared =
+      is_wide ? per_sm > 1 && keys <= (per_sm >= 1.75 ? 1024 : 512) : !has_few || keys <= 512;
+  if (!is_shared) {
+    return lone_band_setting(is_wide);
+  }
+  KernelConfig config = shared_band_setting(is_wide);
+  if (per_sm > 1 && keys_grow) {
+    config.at("order") = 2;
+  }
+  return config;
+}
+
+// Whether keys are so many that it is faster to share them out, 16 at a time, which
+// few_queries.jinja does. By times on an H100: where blocks are few, 512 keys of up to 16 queries
+// take 0.89 to 1.02 of what they take here, 1024 0.73 to 0.95; of 17 to 32 queries 1024 keys take
+// 0.74 to 0.92, and 1.14 where there is a block for every second SM. Windows, which were not timed,
+// go there if they are long.
+bool has_few_queries(const Use& use, std::int64_t keys, double per_sm) {
+  constexpr std::int64_t kLongWindow = 1024;
+  constexpr std::int64_t kKeysOfOneTile = 256;
+  constexpr std::int64_t kKeysOfTwoTiles = 512;
+  constexpr std::int64_t kWidestOfTwoTiles = 128;  // registers do not hold more sums
+  if (use.dim("q_len") <= cost::kFewQueryRows) {
+    return keys > kLongWindow ||
+           (keys == use.dim("kv_len") && keys > kKeysOfOneTile && per_sm <= 0.75);
+  }
+  return use.dim("q_len") <= 2 * cost::kFewQueryRows && keys == use.dim("kv_len") &&
+         keys > kKeysOfTwoTiles && per_sm <= 0.25 && columns(use) <= kWidestOfTwoTiles;
+}
+
+// Few query tiles do not hide each other's waits: more warps to a tile do, and products while
+// threads make probabilities. By times on an H200, where lists of tiles are up to 28 % slower; but
+// the SMs that long rows of fewer tiles leave over are of use to lists alone, for parts of rows,
+// and what many keys of a few queries wait for is memory.
+std::optional<KernelConfig> few_tiles_config(const Use& use, bool is_wide, double per_row) {
+  const std::int64_t keys =
+      std::min(use.dim("kv_len"), use.scope.mask_band_end - use.scope.mask_band_first);
+  const double per_sm = tiles_per_sm(use);
+  if (leaves_sms_idle(use, per_row) || has_few_queries(use, keys, per_sm)) {
+    return std::nullopt;
+  }
+  std::optional<KernelConfig> config =
+      has_even_rows(use, per_row)
+          ? few_even_tiles_config(keys, per_sm, is_wide, has_one_tile(use))
+          : few_uneven_tiles_config(use, keys, per_sm, is_wide,
+                                    use.scope.mask_band_first <= 1 - use.dim("q_len"));
+  const bool has_slow_rows = !is_wide && !has_rows_of(use, 16) && !has_one_tile(use);
+  return config && has_slow_rows && per_sm > 2 ? large_band_setting(is_wide) : config;
+}
+
+// Whether lists, of which blocks take the next one when they are done, are faster than blocks of
+// large tiles where wide heads see all, as square problems were on an H200: by 3 to 15 %, but for
+// keys of 96 dimensions and more that are few, for narrower ones that are many (5 %) unless TMA is
+// slow with them, and for up to 96 dimensions where half of the last of up to four large tiles is
+// empty (11 to 26 %).
+bool are_lists_of_all_faster(const Use& use) {
+  constexpr std::int64_t kFewColumns = 88;
+  constexpr std::int64_t kColumnsOfFullTiles = 96;
+  constexpr std::int64_t kFewKeys = 256;
+  constexpr std::int64_t kManyKeys = 512;
+  constexpr std::int64_t kLongQueries = 448;
+  const std::int64_t keys = use.dim("kv_len");
+  const bool are_few_or_slow = keys <= kManyKeys || !has_rows_of(use, 16);
+  const bool has_full_tiles =
+      use.dim("q_len") > kLongQueries || mask::ceil_div(use.dim("q_len"), mask::kTile) % 2 == 0;
+  return sees_all(use, band_of(use)) && tiles_per_sm(use) > kFewTiles &&
+         use.dim("q_len") > 2 * mask::kTile &&
+         (columns(use) > kColumnsOfFullTiles || has_full_tiles) &&
+         (columns(use) <= kFewColumns ? are_few_or_slow : keys > kFewKeys);
+}
+
+// Of many tiles of heads of more than 64 dimensions, by times on an H200. Tiles of 128 queries,
+// which read half as much, are up to a third faster but where uneven rows are few.
+std::optional<KernelConfig> wide_tiles_config(const Use& use, double per_row) {
+  constexpr std::int64_t kFewKeys = 1024;
+  const std::int64_t keys = use.dim("kv_len");
+  if (has_one_tile(use)) {
+    return keys <= kFewKeys && per_row < kLongRow ? std::optional(band_setting(64, 64, 64, 2, 2))
+                                                  : std::nullopt;
+  }
+  if (are_lists_of_all_faster(use)) {
+    return std::nullopt;
+  }
+  if (!has_even_rows(use, per_row) && tiles_per_sm(use) <= kFewTiles && has_rows_of(use, 16)) {
+    return uneven_tiles_config(use, keys, true);
+  }
+  // Longer windows with rows that TMA is slow with were not timed.
+  const bool is_slow_window =
+      keys > kFewKeys && !has_rows_of(use, 16) && !has_open_side(use, band_of(use));
+  return is_slow_window && per_row < kLongRow ? std::nullopt
+                                              : std::optional(large_band_setting(true));
+}
+
+// Whether a window is of 193 to 256 keys for each query tile, and tiles are so few that it is best
+// asked for at once, in two stages: 2 to 11 % less on an H200.
+bool has_two_large_stages(const Use& use, std::int64_t span) {
+  constexpr std::int64_t kKeysOfTwoStages = 256;
+  constexpr double kManyTiles = 15;  // for each SM
+  return span <= kKeysOfTwoStages && tiles_per_sm(use) < kManyTiles &&
+         !has_open_side(use, band_of(use));
+}
+
+// Whether keys are of 32 to 48 dimensions, so that there is little to read, and many, in a band
+// with an open side: then tiles of 128 queries take 3 to 10 % less on an H200.
+bool has_many_slim_keys(const Use& use, bool is_even) {
+  constexpr std::int64_t kMostDims = 48;
+  constexpr double kManyTiles = 10;  // for each SM
+  constexpr std::int64_t kShort = 512;
+  const std::int64_t keys = use.dim("kv_len");
+  if (columns(use) > kMostDims || columns(use) < kThinDims || use.dim("q_len") < kShort ||
+      keys < kShort || !has_open_side(use, band_of(use))) {
+    return false;
+  }
+  const bool is_thin = columns(use) == kThinDims;
+  return tiles_per_sm(use) > (is_thin && !is_even ? kManyTiles : kFewTiles) &&
+         (is_even || is_thin || keys > kShort);
+}
+
+// Whether lists, with tiles of 192 queries, are faster than bands with 128, two blocks an SM, which
+// leave places, where most rows see all keys: up to 27 % if their waves have room for no more rows.
+bool are_lists_of_most_faster(const Use& use) {
+  const auto rows_of_waves = [&](std::int64_t rows, std::int64_t at_once) {
+    return mask::ceil_div(query_tiles(use, rows), at_once) * at_once * rows;
+  };
+  return leaves_places(large_tiles(use), 2 * sm_count(use)) &&
+         rows_of_waves(3 * mask::kTile, sm_count(use)) <=
+             rows_of_waves(2 * mask::kTile, 2 * sm_count(use));
+}
+
+std::optional<KernelConfig> large_tiles_config(const Use& use, bool sees_most) {
+  if (sees_most && are_lists_of_most_faster(use)) {
+    return std::nullopt;
+  }
+  return columns(use) <= kThinDims ? large_band_setting(false) : band_setting(128, 128, 128, 2, 2);
+}
+
+// Of long rows of few tiles: three blocks an SM, unless that leaves places and something else, four
+// small ones or two large ones or lists, does not.
+std::optional<KernelConfig> few_long_rows_config(const Use& use, bool is_even, bool is_open) {
+  const std::int64_t tiles = query_tiles(use);
+  if (leaves_places(tiles, 3 * sm_count(use))) {
+    if (is_even) {
+      return is_open && !has_one_tile(use) && !leaves_places(large_tiles(use), 2 * sm_count(use))
+                 ? std::optional(band_setting(128, 128, 128, 2, 2))
+                 : std::nullopt;
+    }
+    if (!leaves_places(tiles, 4 * sm_count(use))) {
+      return small_band_setting();
+    }
+  }
+  return band_setting(64, 128, 128, 2, 3);
+}
+
+// The same of narrower heads. Rows of keys that fill no lines want tiles of 128 queries too; lists
+// are 3 to 8 % faster where rows that see all keys are many or leave places, but for the longest.
+std::optional<KernelConfig> narrow_tiles_config(const Use& use, std::int64_t span, double per_row) {
+  constexpr double kMany = 8;
+  constexpr double kShortRow = 8;
+  constexpr double kLongUnevenRow = 24;
+  constexpr double kLongEvenRow = 48;
+  const double per_sm = tiles_per_sm(use);
+  const bool is_open = has_open_side(use, band_of(use));
+  const bool is_even = has_even_rows(use, per_row);
+  const bool sees_most = is_even && is_open;
+  if (has_many_slim_keys(use, is_even)) {
+    return large_tiles_config(use, sees_most);
+  }
+  if (!has_one_tile(use) && !has_rows_of(use, is_even ? 64 : 16)) {
+    return large_band_setting(false);
+  }
+  if (!is_even && per_sm <= kFewTiles) {
+    return uneven_tiles_config(use, use.dim("kv_len"), false);
+  }
+  if (per_row < kLongRow) {
+    const bool are_lists_faster =
+        sees_most && per_row >= kShortRow && leaves_places(query_tiles(use), 4 * sm_count(use));
+    return are_lists_faster                  ? std::nullopt
+           : has_two_large_stages(use, span) ? std::optional(band_setting(64, 128, 128, 2, 3))
+                                             : std::optional(small_band_setting());
+  }
+  if (per_sm < kMany && (is_open || has_one_tile(use) || per_row >= kLongUnevenRow)) {
+    return few_long_rows_config(use, is_even, is_open);
+  }
+  if (has_one_tile(use) || (sees_most && per_row < kLongEvenRow)) {
+    return std::nullopt;
+  }
+  // Windows of 1024 keys take 3 to 9 % less with small tiles.
+  return per_row >= kLongUnevenRow || sees_most ? large_tiles_config(use, sees_most)
+                                                : std::optional(small_band_setting());
+}
+
+// Whether steps of keys, each ahead of the products of the one before, are faster than all of up to
+// 192 keys at once, of which uneven rows do without a third: by 4 to 20 % on an H200, where blocks
+// are more than SMs, or twice as many for the third tile to be of less than 32 keys.
+bool has_keys_to_leave_out(const Use& use, std::int64_t span, double per_row) {
+  constexpr std::int64_t kTwoTiles = 2 * mask::kTile;
+  constexpr std::int64_t kMostOfSmallThirdTile = 160;
+  return !has_even_rows(use, per_row) && span > kTwoTiles &&
+         tiles_per_sm(use) > (span > kMostOfSmallThirdTile ? 1 : 2);
+}
+
+// Whether lists are faster than all keys at once, where wide heads of up to 160 queries and keys,
+// three tiles of 64, see all, and are many: 9 to 20 % on an H200.
+bool are_lists_of_short_heads_faster(const Use& use) {
+  constexpr std::int64_t kMost = 160;
+  constexpr double kManyTiles = 10;  // for each SM
+  return has_wide_heads(use) && sees_all(use, band_of(use)) && use.dim("q_len") > 2 * mask::kTile &&
+         use.dim("q_len") <= kMost && use.dim("kv_len") > 2 * mask::kTile &&
+         use.dim("kv_len") <= kMost && tiles_per_sm(use) > kManyTiles;
+}
+
+// Of the kernel for bands, by times on an H200; nothing where a warp that is ahead with lists of
+// tiles is worth its while. All keys of 64 queries at once is best where they fit registers, but
+// for uneven rows of many tiles of narrow heads, or of three tiles: there is one chain of waits
+// then, and one maximum.
+std::optional<KernelConfig> band_tiles_config(const Use& use, double per_row) {
+  constexpr std::int64_t kMostAtOnce = 192;  // keys
+  const bool is_wide = has_wide_heads(use);
+  const std::int64_t span = std::min(
+      use.dim("kv_len"), mask::kTile - 1 + use.scope.mask_band_end - use.scope.mask_band_first);
+  const double per_sm = tiles_per_sm(use);
+  if (are_lists_of_short_heads_faster(use)) {
+    return std::nullopt;
+  }
+  if (span <= kMostAtOnce && (is_wide || per_sm <= kFewTiles || has_even_rows(use, per_row))) {
+    if (has_keys_to_leave_out(use, span, per_row)) {
+      return overlapped_band_setting();
+    }
+    const std::int64_t tile_k = std::max(mask::kTile, mask::ceil_div(span, 16) * 16);
+    return band_setting(64, tile_k, tile_k, 1, is_wide ? 2 : tile_k > 128 ? 3 : 4);
+  }
+  if (per_sm < 3) {
+    return few_tiles_config(use, is_wide, per_row);
+  }
+  if (per_row > kVeryLongRow) {
+    return std::nullopt;
+  }
+  return is_wide ? wide_tiles_config(use, per_row) : narrow_tiles_config(use, span, per_row);
+}
+
+}  // namespace
+
+bool has_band_tiles(const contract::TemplateContract& contract) {
+  return has_names(contract, band_setting(0, 0, 1, 1, 0));
+}
+
+std::optional<KernelConfig> band_config(const Use& use, double per_row) {
+  std::optional<KernelConfig> config = band_tiles_config(use, per_row);
+  if (!config || config->at("order") != 0) {
+    return config;
+  }
+  config->at("late_values") = has_late_values(use, *config) ? 1 : 0;
+  config->at("order") = order_of_tiles(use, *config, per_row);
+  return config;
+}
+
+}  // namespace stof::fusion
