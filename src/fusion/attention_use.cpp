@@ -89,6 +89,11 @@ mask::Band band_of(const Use& use) {
   return {use.scope.mask_band_first, use.scope.mask_band_end};
 }
 
+std::int64_t keys_of_queries(const Use& use, std::int64_t queries) {
+  const mask::Band band = band_of(use);
+  return std::min(use.dim("kv_len"), queries - 1 + band.end - band.first);
+}
+
 bool has_open_side(const Use& use, const mask::Band& band) {
   return band.first <= 1 - use.dim("q_len") || band.end >= use.dim("kv_len");
 }

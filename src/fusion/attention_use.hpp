@@ -43,6 +43,8 @@ bool has_rows_of(const Use& use, std::int64_t dims);
 bool has_one_tile(const Use& use);
 // The band along which one of the kernels for bands works.
 mask::Band band_of(const Use& use);
+// How many keys so many queries, one behind the other, see along it at most.
+std::int64_t keys_of_queries(const Use& use, std::int64_t queries);
 // Whether a band ends, to one side at least, with the keys and not with what its queries see.
 bool has_open_side(const Use& use, const mask::Band& band);
 bool sees_all(const Use& use, const mask::Band& band);

@@ -1,7 +1,5 @@
 #include "fusion/band_order.hpp"
 
-#include <algorithm>
-
 #include "fusion/attention_use.hpp"
 #include "mask/bits.hpp"
 
@@ -23,7 +21,7 @@ bool has_longest_first(const Use& use, double per_row) {
   const bool shares_wide_keys = is_wide && use.dim("heads") != use.dim("kv_heads");
   const std::int64_t long_queries = shares_wide_keys ? 2048 : is_wide ? 896 : 1024;
   return use.dim("batch") > 1 && !has_even_rows(use, per_row) &&
-         use.dim("heads") * mask::ceil_div(use.dim("q_len"), mask::kTile) < 4 * sm_count(use) &&
+         query_tiles(use) / use.dim("batch") < 4 * sm_count(use) &&
          (tiles_per_sm(use) < (shares_wide_keys && use.dim("q_len") <= kShortQueries
                                    ? kManyOfSharedKeys
                                    : kManyTiles) ||

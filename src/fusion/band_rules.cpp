@@ -50,11 +50,9 @@ double least_for_walk(const Use& use, std::int64_t span) {
 // is done with the one before, reads them again for each: 10 to 38 % more than tiles of all heads.
 bool would_read_keys_again(const Use& use) {
   constexpr std::int64_t kBytes = 2;  // of an element
-  const mask::Band band = band_of(use);
-  const std::int64_t dims = use.dim("head_dim") + use.dim("value_dim");
-  const std::int64_t keys =
-      std::min(use.dim("kv_len"), use.dim("q_len") - 1 + band.end - band.first);
-  const std::int64_t bytes = use.dim("batch") * use.dim("kv_heads") * keys * dims * kBytes;
+  const std::int64_t bytes = use.dim("batch") * use.dim("kv_heads") *
+                             keys_of_queries(use, use.dim("q_len")) *
+                             (use.dim("head_dim") + use.dim("value_dim")) * kBytes;
   return use.dim("heads") != use.dim("kv_heads") &&
          4 * bytes > 3 * use.scope.device.at("device.l2_bytes");
 }
@@ -93,9 +91,7 @@ std::optional<KernelConfig> few_keys_config(const Use& use) {
   constexpr std::int64_t kWarps = 4;
   constexpr std::int64_t kPieceKeys = 16;
   constexpr std::int64_t kMostPieces = 4;
-  const std::int64_t keys =
-      std::min(use.dim("kv_len"), kRows - 1 + use.scope.mask_band_end - use.scope.mask_band_first);
-  const std::int64_t pieces = mask::ceil_div(keys, kWarps * kPieceKeys);
+  const std::int64_t pieces = mask::ceil_div(keys_of_queries(use, kRows), kWarps * kPieceKeys);
   const double blocks_per_sm =
       static_cast<double>(query_tiles(use, kRows)) / static_cast<double>(sm_count(use));
   if (!has_few_keys(use.kernel->contract) || pieces > kMostPieces ||

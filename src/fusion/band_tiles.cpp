@@ -48,7 +48,15 @@ KernelConfig large_band_setting(bool is_wide) {
   return band_setting(128, 64, 64, 2, is_wide ? 1 : 2);
 }
 
-// Of uneven rows it is best with up to so many columns.
+// Both with steps of 128 keys.
+KernelConfig small_band_of_large_steps() {
+  return band_setting(64, 128, 128, 2, 3);
+}
+KernelConfig large_band_of_large_steps() {
+  return band_setting(128, 128, 128, 2, 2);
+}
+
+// Where uneven tiles are few, and keys and values of no more columns.
 constexpr std::int64_t kColumnsOfLargeTiles = 112;
 KernelConfig large_overlapped_band_setting() {
   return band_setting(128, 64, 64, 3, 1, 1);
@@ -56,9 +64,12 @@ KernelConfig large_overlapped_band_setting() {
 
 constexpr std::int64_t kThinDims = 32;
 
-// Tiles of 128 queries.
+// Tiles of 128 queries; and whether two blocks of them an SM leave places.
 std::int64_t large_tiles(const Use& use) {
   return query_tiles(use, 2 * mask::kTile);
+}
+bool do_large_tiles_leave_places(const Use& use) {
+  return leaves_places(large_tiles(use), 2 * sm_count(use));
 }
 
 // Of tiles with as many keys each, `per_sm` of them for each SM.
@@ -144,8 +155,7 @@ bool has_few_queries(const Use& use, std::int64_t keys, double per_sm) {
 // the SMs that long rows of fewer tiles leave over are of use to lists alone, for parts of rows,
 // and what many keys of a few queries wait for is memory.
 std::optional<KernelConfig> few_tiles_config(const Use& use, bool is_wide, double per_row) {
-  const std::int64_t keys =
-      std::min(use.dim("kv_len"), use.scope.mask_band_end - use.scope.mask_band_first);
+  const std::int64_t keys = keys_of_queries(use, 1);
   const double per_sm = tiles_per_sm(use);
   if (leaves_sms_idle(use, per_row) || has_few_queries(use, keys, per_sm)) {
     return std::nullopt;
@@ -233,16 +243,16 @@ bool are_lists_of_most_faster(const Use& use) {
   const auto rows_of_waves = [&](std::int64_t rows, std::int64_t at_once) {
     return mask::ceil_div(query_tiles(use, rows), at_once) * at_once * rows;
   };
-  return leaves_places(large_tiles(use), 2 * sm_count(use)) &&
-         rows_of_waves(3 * mask::kTile, sm_count(use)) <=
-             rows_of_waves(2 * mask::kTile, 2 * sm_count(use));
+  return do_large_tiles_leave_places(use) && rows_of_waves(3 * mask::kTile, sm_count(use)) <=
+                                                 rows_of_waves(2 * mask::kTile, 2 * sm_count(use));
 }
 
+// Of large tiles of heads of up to 64 dimensions.
 std::optional<KernelConfig> large_tiles_config(const Use& use, bool sees_most) {
   if (sees_most && are_lists_of_most_faster(use)) {
     return std::nullopt;
   }
-  return columns(use) <= kThinDims ? large_band_setting(false) : band_setting(128, 128, 128, 2, 2);
+  return columns(use) <= kThinDims ? large_band_setting(false) : large_band_of_large_steps();
 }
 
 // Of long rows of few tiles: three blocks an SM, unless that leaves places and something else, four
@@ -251,19 +261,20 @@ std::optional<KernelConfig> few_long_rows_config(const Use& use, bool is_even, b
   const std::int64_t tiles = query_tiles(use);
   if (leaves_places(tiles, 3 * sm_count(use))) {
     if (is_even) {
-      return is_open && !has_one_tile(use) && !leaves_places(large_tiles(use), 2 * sm_count(use))
-                 ? std::optional(band_setting(128, 128, 128, 2, 2))
+      return is_open && !has_one_tile(use) && !do_large_tiles_leave_places(use)
+                 ? std::optional(large_band_of_large_steps())
                  : std::nullopt;
     }
     if (!leaves_places(tiles, 4 * sm_count(use))) {
       return small_band_setting();
     }
   }
-  return band_setting(64, 128, 128, 2, 3);
+  return small_band_of_large_steps();
 }
 
-// The same of narrower heads. Rows of keys that fill no lines want tiles of 128 queries too; lists
-// are 3 to 8 % faster where rows that see all keys are many or leave places, but for the longest.
+// Of many tiles of narrower heads. Rows of keys that fill no lines want tiles of 128 queries too;
+// lists are 3 to 8 % faster where rows that see all keys are many or leave places, but for the
+// longest.
 std::optional<KernelConfig> narrow_tiles_config(const Use& use, std::int64_t span, double per_row) {
   constexpr double kMany = 8;
   constexpr double kShortRow = 8;
@@ -286,7 +297,7 @@ std::optional<KernelConfig> narrow_tiles_config(const Use& use, std::int64_t spa
     const bool are_lists_faster =
         sees_most && per_row >= kShortRow && leaves_places(query_tiles(use), 4 * sm_count(use));
     return are_lists_faster                  ? std::nullopt
-           : has_two_large_stages(use, span) ? std::optional(band_setting(64, 128, 128, 2, 3))
+           : has_two_large_stages(use, span) ? std::optional(small_band_of_large_steps())
                                              : std::optional(small_band_setting());
   }
   if (per_sm < kMany && (is_open || has_one_tile(use) || per_row >= kLongUnevenRow)) {
@@ -327,8 +338,7 @@ bool are_lists_of_short_heads_faster(const Use& use) {
 std::optional<KernelConfig> band_tiles_config(const Use& use, double per_row) {
   constexpr std::int64_t kMostAtOnce = 192;  // keys
   const bool is_wide = has_wide_heads(use);
-  const std::int64_t span = std::min(
-      use.dim("kv_len"), mask::kTile - 1 + use.scope.mask_band_end - use.scope.mask_band_first);
+  const std::int64_t span = keys_of_queries(use, mask::kTile);
   const double per_sm = tiles_per_sm(use);
   if (are_lists_of_short_heads_faster(use)) {
     return std::nullopt;
