@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/text.hpp"
+
 namespace stof {
 
 std::string TemplateError::text(const std::string& file, int line, int column,
@@ -53,7 +55,8 @@ std::string list_errors(const std::string& summary, const std::vector<CompileMes
   if (count > kMaxListed) {
     list += fmt::format("\nand {} more", count - kMaxListed);
   }
-  return fmt::format("compile: {} has {} error{}{}", summary, count, count == 1 ? "" : "s", list);
+  return fmt::format("compile: {} has {}{}", summary, base::counted(count, "error", "errors"),
+                     list);
 }
 
 }  // namespace

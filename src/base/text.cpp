@@ -74,4 +74,8 @@ std::string_view nearest(std::string_view name, std::span<const std::string> kno
   return found;
 }
 
+std::string counted(std::int64_t count, std::string_view one, std::string_view others) {
+  return fmt::format("{} {}", count, count == 1 ? one : others);
+}
+
 }  // namespace stof::base

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,5 +13,8 @@ std::string quote(std::string_view text);
 
 // The one of the known names that a misspelt one may be meant to be; empty where none is near.
 std::string_view nearest(std::string_view name, std::span<const std::string> known);
+
+// Such as "1 launch" and "3 launches".
+std::string counted(std::int64_t count, std::string_view one, std::string_view others);
 
 }  // namespace stof::base

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "base/text.hpp"
 #include "engine/data.hpp"
 
 namespace stof::engine {
@@ -122,11 +124,16 @@ std::string tuned_text(const Tuned& tuned) {
 
 }  // namespace
 
+std::string launches_of_kernels(std::int64_t launches, std::int64_t kernels) {
+  return fmt::format("{} of {}", base::counted(launches, "launch", "launches"),
+                     base::counted(kernels, "kernel", "kernels"));
+}
+
 std::string explain_text(const PlanDescription& description) {
-  std::string text =
-      fmt::format("gpu backend, {} as {}\n{} launches of {} kernels, workspace {} bytes\n",
-                  description.device, description.target, description.launches.size(),
-                  description.kernel_count, description.workspace_bytes);
+  std::string text = fmt::format(
+      "gpu backend, {} as {}\n{}, workspace {} bytes\n", description.device, description.target,
+      launches_of_kernels(std::ssize(description.launches), description.kernel_count),
+      description.workspace_bytes);
   for (const auto& [name, value] : description.dims) {
     text += fmt::format("{} = {}\n", name, value);
   }

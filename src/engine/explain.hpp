@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "engine/gpu_plan.hpp"
@@ -13,5 +14,8 @@ std::string explain_text(const PlanDescription& description);
 // What Plan::explain says, as JSON for programs: backend, precision or device and target, inputs,
 // weights and outputs, and on a GPU the launches. Throws as it does.
 std::string explain_json(const Plan& plan, const DimValues& dims = {});
+
+// Such as "3 launches of 1 kernel".
+std::string launches_of_kernels(std::int64_t launches, std::int64_t kernels);
 
 }  // namespace stof::engine

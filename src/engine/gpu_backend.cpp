@@ -17,6 +17,7 @@
 #include "cache/disk_layer.hpp"
 #include "compile/check_entry.hpp"
 #include "cuda/read_device_profile.hpp"
+#include "engine/explain.hpp"
 #include "engine/gpu_layouts.hpp"
 #include "execute/arena.hpp"
 #include "execute/argument.hpp"
@@ -354,8 +355,8 @@ GpuCode GpuBackend::compile(const graph::Ir& given, bool may_tune, bool may_defe
   report({.stage = "lower",
           .name = ir.name,
           .milliseconds = time.count(),
-          .detail = fmt::format("{} launches of {} kernels", lowered.program.launches.size(),
-                                lowered.specs.size())});
+          .detail = launches_of_kernels(std::ssize(lowered.program.launches),
+                                        std::ssize(lowered.specs))});
   GpuCode code;
   code.ir = ir;
   code.joined_weights = std::move(joined.weights);

@@ -1,10 +1,12 @@
 #include "engine/gpu_plan.hpp"
 
 #include <cstddef>
+#include <iterator>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "base/text.hpp"
 #include "execute/bound_layout.hpp"
 #include "graph/bind_dims.hpp"
 
@@ -147,8 +149,9 @@ PlanDescription GpuPlan::describe(const DimValues& dims) const {
   }
   if (code->scheme) {
     description.scheme =
-        fmt::format("{}: {} segments of {} operators", code->scheme->hex(),
-                    code->scheme->segments().size(), code->scheme->digits().size());
+        fmt::format("{}: {} of {}", code->scheme->hex(),
+                    base::counted(std::ssize(code->scheme->segments()), "segment", "segments"),
+                    base::counted(std::ssize(code->scheme->digits()), "operator", "operators"));
   }
   for (std::size_t i = 0; i < code->program.launches.size(); ++i) {
     description.launches.push_back(describe_launch(*code, code->program.launches[i]));

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "engine/data.hpp"
+#include "engine/explain.hpp"
 #include "io/svg.hpp"
 #include "stof/error.hpp"
 
@@ -177,9 +179,10 @@ std::string plan_svg(const Plan& plan, const DimValues& dims) {
     check_dims(plan.data(), dims);
   }
   const PlanDescription description = plan.data().gpu->describe(dims);
-  return plan_svg(description, fmt::format("{}: {} launches of {} kernels on {}",
-                                           plan.data().graph.name(), description.launches.size(),
-                                           description.kernel_count, description.device));
+  return plan_svg(description, fmt::format("{}: {} on {}", plan.data().graph.name(),
+                                           launches_of_kernels(std::ssize(description.launches),
+                                                               description.kernel_count),
+                                           description.device));
 }
 
 }  // namespace stof::engine

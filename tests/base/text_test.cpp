@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+using stof::base::counted;
 using stof::base::nearest;
 using stof::base::quote;
 
@@ -31,4 +32,10 @@ TEST_CASE("a misspelt name is near the one that is meant") {
   CHECK(nearest("xyz", names).empty());  // as far as "add" is long
   CHECK(nearest(std::string(65, 'a'), names).empty());
   CHECK(nearest("add", {}).empty());
+}
+
+TEST_CASE("one is counted in the singular, all other numbers in the plural") {
+  CHECK(counted(1, "launch", "launches") == "1 launch");
+  CHECK(counted(0, "launch", "launches") == "0 launches");
+  CHECK(counted(12, "launch", "launches") == "12 launches");
 }

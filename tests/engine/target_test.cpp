@@ -108,10 +108,10 @@ TEST_CASE("a build fills a cache, and the next one compiles nothing") {
   CHECK(first.has("compiled"));
   const std::string text = plan.explain();
   CAPTURE(text);
-  CHECK(text.starts_with("gpu backend, NVIDIA H200 as sm_90a\n"));
+  CHECK(text.starts_with("gpu backend, NVIDIA H200 as sm_90a\n1 launch of 1 kernel, "));
   CHECK(text.find("rows = 500\n") != std::string::npos);
   CHECK(text.find("spills 0 bytes") != std::string::npos);
-  CHECK(text.find("\nfusion scheme 0: 1 segments of 1 operators\n") != std::string::npos);
+  CHECK(text.find("\nfusion scheme 0: 1 segment of 1 operator\n") != std::string::npos);
   CHECK(text.find("\n  predicted rms_norm, ") != std::string::npos);
   CHECK(plan.workspace_bytes({{"rows", 20}}) >= 0);
 

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "base/text.hpp"
 #include "command.hpp"
 #include "cuda/stream.hpp"
 #include "engine/segment_check.hpp"
@@ -160,8 +161,8 @@ void bench_model(const BenchOptions& options) {
   Execution execution = plan.bind(weights, bindings);
   const int runs = options.runs_on(engine.backend());
   if (engine.backend() == Backend::Reference && options.engine.backend == "auto") {
-    fmt::print(stderr, "stof: there is no GPU: {} run{} on the CPU, which may take minutes\n", runs,
-               runs == 1 ? "" : "s");
+    fmt::print(stderr, "stof: there is no GPU: {} on the CPU, which may take minutes\n",
+               base::counted(runs, "run", "runs"));
   }
   std::vector<double> times = time_runs(execution, engine.backend(), runs);
   std::sort(times.begin(), times.end());
