@@ -75,7 +75,7 @@ bool packs_nothing(const TileWork& packed, const TileWork& plain) {
 }
 
 LongTiles long_tiles(const TileWork& work, std::int64_t replicas, std::int64_t section,
-                     std::int64_t sm_count, std::int64_t blocks_per_sm) {
+                     std::int64_t sm_count, std::int64_t blocks_per_sm, bool has_wide_values) {
   constexpr std::int64_t kLeastEntries = 4;  // of a part of the longest; it has sums to write
   constexpr std::int64_t kLeastOfShort = 3;  // of a part of any other
   constexpr std::int64_t kMostParts = 16;
@@ -105,6 +105,14 @@ LongTiles long_tiles(const TileWork& work, std::int64_t replicas, std::int64_t s
     return {};  // two parts would be shorter than most tiles, and one wave of blocks becomes two
   }
   const std::int64_t share = mask::ceil_div(entries * section, workers);
+  const bool is_like_most = longest_row <= 2 * median;
+  const bool is_short = longest_row < kLeastShared;
+  const double least_shares = is_like_most ? 2 : is_short ? 1.5 : 1;
+  if (has_wide_values &&
+      ((is_like_most && is_short) ||
+       static_cast<double>(longest_row) <= least_shares * static_cast<double>(share))) {
+    return {};
+  }
   const std::int64_t least = std::max(kLeastEntries, median);
   // Parts are three quarters of what there is for each worker: they come first, and others make up
   // for them. Wholes take 1 to 6 % longer in longformer, bigbird and bigbird_block of 12 heads and

@@ -45,9 +45,13 @@ struct LongTiles {
 
 // Which query tiles take so much longer than their share of all the work that others would wait for
 // them, or are so few that SMs would have nothing to do. Each is there `replicas` times, `section`
-// of which are worked on at a time.
+// of which are worked on at a time. Sums of wide values take longer: of tiles that are not few
+// only those that are longer than a block's share of the work, half as long again if they are
+// short, and where the longest are but twice as long as most, as those of causal masks, only long
+// ones of more than two shares.
 LongTiles long_tiles(const TileWork& work, std::int64_t replicas, std::int64_t section,
-                     std::int64_t sm_count, std::int64_t blocks_per_sm);
+                     std::int64_t sm_count, std::int64_t blocks_per_sm,
+                     bool has_wide_values = false);
 
 // The same work with those in parts, which come first, in the order in which it is done.
 TileWork in_parts(const TileWork& work, const LongTiles& long_tiles);

@@ -58,6 +58,22 @@ TEST_CASE("tiles that others would wait for are worked on in parts") {
   CHECK(long_tiles({.tile_q = 64, .groups = {{90, 0, 1}, {1, 0, 9}}}, 1, 10000) ==
         LongTiles{1, 16});
   CHECK(long_tiles({.tile_q = 64, .groups = {{4, 0, 9}}}, 1, 10000) == LongTiles{});
+  // Sums of wide values take longer: of rows as uneven as causal ones those of more than two
+  // shares, of others more than one.
+  const auto wide = [](const cost::TileWork& tiles, std::int64_t replicas) {
+    return cost::long_tiles(tiles, replicas, replicas, 132, 1, true);
+  };
+  const cost::TileWork like_causal{.tile_q = 64, .groups = {{32, 0, 4}, {20, 0, 8}, {16, 0, 12}}};
+  CHECK(wide(like_causal, 3).count > 0);
+  CHECK(long_tiles(like_causal, 5, 132).count > 0);
+  CHECK(wide(like_causal, 5) == LongTiles{});
+  const cost::TileWork short_causal{.tile_q = 64, .groups = {{16, 0, 4}, {10, 0, 8}, {8, 0, 12}}};
+  CHECK(long_tiles(short_causal, 3, 132).count > 0);
+  CHECK(wide(short_causal, 3) == LongTiles{});
+  const cost::TileWork bigbird{.tile_q = 64, .groups = {{16, 0, 1}, {7, 0, 15}}};
+  CHECK(wide(bigbird, 8).count > 0);
+  CHECK(long_tiles(bigbird, 18, 132).count > 0);
+  CHECK(wide(bigbird, 18) == LongTiles{});
   CHECK(long_tiles({.tile_q = 64, .groups = {}}, 1, 100) == LongTiles{});
   // Two parts of the longest would be shorter than a part may be.
   CHECK(long_tiles({.tile_q = 64, .groups = {{5, 0, 2}, {1, 0, 60}}}, 1, 100) == LongTiles{});
