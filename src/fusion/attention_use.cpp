@@ -108,8 +108,12 @@ bool has_even_rows(const Use& use, double per_row) {
          per_row >= kEven * static_cast<double>(mask::ceil_div(use.dim("kv_len"), mask::kTile));
 }
 
-bool leaves_sms_idle(const Use& use, double per_row) {
+bool leaves_sms_idle(const Use& use, double per_row, bool is_uneven) {
+  constexpr double kLongUneven = 16;
   const double idle = 1 - 6.0 / 7 * tiles_per_sm(use);
+  if (is_uneven && per_row >= kLongUneven) {
+    return idle * per_row > (has_wide_heads(use) ? 12 : 9);
+  }
   return idle * per_row > (has_wide_heads(use) ? 25 : 15);
 }
 

@@ -54,8 +54,9 @@ bool has_even_rows(const Use& use, double per_row);
 inline constexpr double kLongRow = 12;
 // Rows of more active tiles are walked along by lists.
 inline constexpr double kVeryLongRow = 96;
-// Whether SMs are left over that are of use to lists alone, which share out long rows.
-bool leaves_sms_idle(const Use& use, double per_row);
+// Whether SMs are left over that are of use to lists alone, which share out long rows. Where rows
+// are uneven the longest tiles are twice as long as the mean, so that fewer SMs will do.
+bool leaves_sms_idle(const Use& use, double per_row, bool is_uneven = false);
 // Active tiles of 64 keys of 64 query rows, in the mean.
 double tiles_per_row(const Use& use, const AttentionMask& mask);
 

@@ -56,13 +56,13 @@ KernelConfig large_band_of_large_steps() {
   return band_setting(128, 128, 128, 2, 2);
 }
 
-// Where uneven tiles are few, and keys and values of no more columns.
-constexpr std::int64_t kColumnsOfLargeTiles = 112;
-KernelConfig large_overlapped_band_setting() {
-  return band_setting(128, 64, 64, 3, 1, 1);
+// Large ones that are few, of which each overlaps its products with its probabilities.
+KernelConfig large_overlapped_band_setting(std::int64_t blocks_per_sm = 1) {
+  return band_setting(128, 64, 64, 4, blocks_per_sm, 1);
 }
 
 constexpr std::int64_t kThinDims = 32;
+constexpr std::int64_t kColumnsOfLargeTiles = 112;  // at most, where uneven rows are long
 
 // Tiles of 128 queries; and whether two blocks of them an SM leave places.
 std::int64_t large_tiles(const Use& use) {
@@ -72,40 +72,99 @@ bool do_large_tiles_leave_places(const Use& use) {
   return leaves_places(large_tiles(use), 2 * sm_count(use));
 }
 
+// TMA takes rows of keys that are no multiple of 32 bytes at half its rate or less.
+bool has_slow_rows(const Use& use) {
+  return !has_rows_of(use, 16);
+}
+
+// Whether large tiles, which read half as much, are faster than two blocks of 64 queries an SM
+// where all is seen: by 3 to 33 % on an H200, where rows are slow or, of more than 64 dimensions,
+// no multiple of 128 bytes; of 32, 48, 64 or 128 dimensions they are up to 15 % slower.
+bool has_reads_to_save(const Use& use) {
+  return sees_all(use, band_of(use)) && !has_rows_of(use, has_wide_heads(use) ? 64 : 16) &&
+         large_tiles(use) <= sm_count(use);
+}
+
+// Whether lists are faster where few tiles see all, by times on an H200 and an H100: of slow rows
+// where keys are many (9 to 32 %), and where tiles are more than two for each SM, of narrow heads
+// with slow rows (9 to 17 %) and of wide ones whose tiles of 192 queries have an SM each (up to 12
+// %, but 3 % more in two of 26 shapes).
+bool are_lists_of_few_faster(const Use& use, std::int64_t keys, double per_sm) {
+  constexpr std::int64_t kManyKeys = 512;
+  constexpr std::int64_t kLongSlowRow = 1280;
+  if (!sees_all(use, band_of(use)) || has_one_tile(use)) {
+    return false;
+  }
+  if (per_sm <= 2) {
+    return has_slow_rows(use) && keys > kLongSlowRow;
+  }
+  return has_wide_heads(use) ? query_tiles(use, 3 * mask::kTile) <= sm_count(use)
+                             : has_slow_rows(use) && keys >= kManyKeys;
+}
+
 // Of tiles with as many keys each, `per_sm` of them for each SM.
-std::optional<KernelConfig> few_even_tiles_config(std::int64_t keys, double per_sm, bool is_wide,
-                                                  bool is_one_tile) {
+std::optional<KernelConfig> few_even_tiles_config(const Use& use, std::int64_t keys, double per_sm,
+                                                  bool is_wide) {
+  if (are_lists_of_few_faster(use, keys, per_sm)) {
+    return std::nullopt;
+  }
   if (per_sm <= 1) {
     return is_wide || keys > 512 ? lone_band_setting(is_wide) : shared_band_setting(is_wide);
   }
   if (per_sm <= 2) {
-    return keys <= (is_wide ? 1024 : 8192) ? std::optional(shared_band_setting(is_wide))
-                                           : std::nullopt;
+    return keys > (is_wide ? 1024 : 8192) ? std::nullopt
+           : has_reads_to_save(use)       ? std::optional(large_overlapped_band_setting())
+                                          : std::optional(shared_band_setting(is_wide));
   }
-  const bool is_large = is_wide && !is_one_tile;
-  return keys > (is_wide && is_one_tile ? 512 : 1024)
-             ? std::nullopt
-             : std::optional(is_large ? large_band_setting(is_wide) : overlapped_band_setting());
+  if (keys > (is_wide && has_one_tile(use) ? 512 : 1024)) {
+    return std::nullopt;
+  }
+  const bool is_large = (is_wide || has_slow_rows(use)) && !has_one_tile(use);
+  return is_large ? large_band_setting(is_wide) : overlapped_band_setting();
+}
+
+// Whether large tiles that overlap are faster than ones of 64 queries where uneven tiles are more
+// than two for each SM: of heads of fewer than 128 dimensions by up to 28 % on an H200, where keys
+// are many or rows slow.
+bool are_large_uneven_tiles_best(const Use& use, std::int64_t keys) {
+  constexpr std::int64_t kFewKeys = 512;
+  constexpr std::int64_t kManyKeys = 768;
+  constexpr double kMostPlaces = 1.5;  // for each large tile
+  const double per_sm = tiles_per_sm(use);
+  if (has_rows_of(use, 2 * mask::kTile) || keys <= kFewKeys) {
+    return false;
+  }
+  return per_sm <= 3 ||
+         (has_slow_rows(use) ? per_sm <= 4
+                             : keys > kManyKeys && columns(use) <= kColumnsOfLargeTiles &&
+                                   !leaves_places(large_tiles(use), sm_count(use), kMostPlaces));
 }
 
 // Of more than two tiles for each SM, some of which have few keys.
 KernelConfig uneven_tiles_config(const Use& use, std::int64_t keys, bool is_wide) {
   constexpr std::int64_t kShort = 256;
   constexpr std::int64_t kLongNarrow = 1024;
-  constexpr std::int64_t kLongWide = 768;
-  constexpr double kMostPlaces = 1.5;  // for each large tile
   constexpr double kManyTiles = 4.25;  // for each SM
   if (is_wide) {
-    const std::int64_t tiles = large_tiles(use);
-    const bool are_large_best = keys > kLongWide && columns(use) <= kColumnsOfLargeTiles &&
-                                !leaves_places(tiles, sm_count(use), kMostPlaces);
-    return keys <= kShort && !leaves_places(tiles, sm_count(use)) ? large_band_setting(is_wide)
-           : are_large_best                                       ? large_overlapped_band_setting()
-                                                                  : overlapped_band_setting();
+    const bool is_short = keys <= kShort && !leaves_places(large_tiles(use), sm_count(use));
+    return is_short                                 ? large_band_setting(is_wide)
+           : are_large_uneven_tiles_best(use, keys) ? large_overlapped_band_setting()
+                                                    : overlapped_band_setting();
   }
   return keys <= kShort                                          ? small_band_setting()
          : keys <= kLongNarrow || tiles_per_sm(use) > kManyTiles ? overlapped_band_setting()
                                                                  : shared_band_setting(is_wide);
+}
+
+// Of more than two tiles for each SM of narrow heads with slow rows, some of which have few keys.
+// By times on an H200: up to 10 % less than without overlap, and lists up to 20 % less where rows
+// are long.
+std::optional<KernelConfig> slow_uneven_tiles_config(const Use& use, std::int64_t keys) {
+  constexpr double kFew = 4;  // for each SM
+  constexpr std::int64_t kLong = 2048;
+  return tiles_per_sm(use) > kFew ? std::optional(large_band_setting(false))
+         : keys >= kLong          ? std::nullopt
+                                  : std::optional(large_overlapped_band_setting(2));
 }
 
 // Of tiles some of which have few keys; the last ones have the most where `keys_grow`.
@@ -116,6 +175,9 @@ std::optional<KernelConfig> few_uneven_tiles_config(const Use& use, std::int64_t
     return std::nullopt;
   }
   if (per_sm > 2) {
+    if (!is_wide && has_slow_rows(use) && !has_one_tile(use)) {
+      return slow_uneven_tiles_config(use, keys);
+    }
     return is_wide && keys > 2048 && columns(use) > kColumnsOfLargeTiles
                ? lone_band_setting(is_wide)
                : uneven_tiles_config(use, keys, is_wide);
@@ -157,16 +219,13 @@ bool has_few_queries(const Use& use, std::int64_t keys, double per_sm) {
 std::optional<KernelConfig> few_tiles_config(const Use& use, bool is_wide, double per_row) {
   const std::int64_t keys = keys_of_queries(use, 1);
   const double per_sm = tiles_per_sm(use);
-  if (leaves_sms_idle(use, per_row) || has_few_queries(use, keys, per_sm)) {
+  const bool is_even = has_even_rows(use, per_row);
+  if (leaves_sms_idle(use, per_row, !is_even) || has_few_queries(use, keys, per_sm)) {
     return std::nullopt;
   }
-  std::optional<KernelConfig> config =
-      has_even_rows(use, per_row)
-          ? few_even_tiles_config(keys, per_sm, is_wide, has_one_tile(use))
-          : few_uneven_tiles_config(use, keys, per_sm, is_wide,
-                                    use.scope.mask_band_first <= 1 - use.dim("q_len"));
-  const bool has_slow_rows = !is_wide && !has_rows_of(use, 16) && !has_one_tile(use);
-  return config && has_slow_rows && per_sm > 2 ? large_band_setting(is_wide) : config;
+  return is_even ? few_even_tiles_config(use, keys, per_sm, is_wide)
+                 : few_uneven_tiles_config(use, keys, per_sm, is_wide,
+                                           use.scope.mask_band_first <= 1 - use.dim("q_len"));
 }
 
 // Whether lists, of which blocks take the next one when they are done, are faster than blocks of
@@ -181,7 +240,7 @@ bool are_lists_of_all_faster(const Use& use) {
   constexpr std::int64_t kManyKeys = 512;
   constexpr std::int64_t kLongQueries = 448;
   const std::int64_t keys = use.dim("kv_len");
-  const bool are_few_or_slow = keys <= kManyKeys || !has_rows_of(use, 16);
+  const bool are_few_or_slow = keys <= kManyKeys || has_slow_rows(use);
   const bool has_full_tiles =
       use.dim("q_len") > kLongQueries || mask::ceil_div(use.dim("q_len"), mask::kTile) % 2 == 0;
   return sees_all(use, band_of(use)) && tiles_per_sm(use) > kFewTiles &&
@@ -202,12 +261,13 @@ std::optional<KernelConfig> wide_tiles_config(const Use& use, double per_row) {
   if (are_lists_of_all_faster(use)) {
     return std::nullopt;
   }
-  if (!has_even_rows(use, per_row) && tiles_per_sm(use) <= kFewTiles && has_rows_of(use, 16)) {
+  if (!has_even_rows(use, per_row) && tiles_per_sm(use) <= kFewTiles &&
+      (!has_slow_rows(use) || are_large_uneven_tiles_best(use, keys))) {
     return uneven_tiles_config(use, keys, true);
   }
   // Longer windows with rows that TMA is slow with were not timed.
   const bool is_slow_window =
-      keys > kFewKeys && !has_rows_of(use, 16) && !has_open_side(use, band_of(use));
+      keys > kFewKeys && has_slow_rows(use) && !has_open_side(use, band_of(use));
   return is_slow_window && per_row < kLongRow ? std::nullopt
                                               : std::optional(large_band_setting(true));
 }
@@ -255,15 +315,22 @@ std::optional<KernelConfig> large_tiles_config(const Use& use, bool sees_most) {
   return columns(use) <= kThinDims ? large_band_setting(false) : large_band_of_large_steps();
 }
 
+// Of more than three tiles of heads that see all for each SM, of rows that fill no lines or leave
+// places: large ones that overlap, by up to 12 % on an H200, unless there is a second wave of them
+// that leaves places, where lists are as much faster.
+std::optional<KernelConfig> large_even_tiles_config(const Use& use) {
+  return large_tiles(use) > 2 * sm_count(use) && do_large_tiles_leave_places(use)
+             ? std::nullopt
+             : std::optional(large_overlapped_band_setting(2));
+}
+
 // Of long rows of few tiles: three blocks an SM, unless that leaves places and something else, four
 // small ones or two large ones or lists, does not.
 std::optional<KernelConfig> few_long_rows_config(const Use& use, bool is_even, bool is_open) {
   const std::int64_t tiles = query_tiles(use);
   if (leaves_places(tiles, 3 * sm_count(use))) {
     if (is_even) {
-      return is_open && !has_one_tile(use) && !do_large_tiles_leave_places(use)
-                 ? std::optional(large_band_of_large_steps())
-                 : std::nullopt;
+      return is_open && !has_one_tile(use) ? large_even_tiles_config(use) : std::nullopt;
     }
     if (!leaves_places(tiles, 4 * sm_count(use))) {
       return small_band_setting();
@@ -280,6 +347,7 @@ std::optional<KernelConfig> narrow_tiles_config(const Use& use, std::int64_t spa
   constexpr double kShortRow = 8;
   constexpr double kLongUnevenRow = 24;
   constexpr double kLongEvenRow = 48;
+  constexpr std::int64_t kManyKeys = 512;
   const double per_sm = tiles_per_sm(use);
   const bool is_open = has_open_side(use, band_of(use));
   const bool is_even = has_even_rows(use, per_row);
@@ -288,7 +356,11 @@ std::optional<KernelConfig> narrow_tiles_config(const Use& use, std::int64_t spa
     return large_tiles_config(use, sees_most);
   }
   if (!has_one_tile(use) && !has_rows_of(use, is_even ? 64 : 16)) {
-    return large_band_setting(false);
+    return !is_even ? slow_uneven_tiles_config(use, use.dim("kv_len"))
+           : sees_all(use, band_of(use)) && columns(use) > kThinDims && per_sm <= kMany + 1 &&
+                   use.dim("kv_len") >= kManyKeys
+               ? large_even_tiles_config(use)
+               : std::optional(large_band_setting(false));
   }
   if (!is_even && per_sm <= kFewTiles) {
     return uneven_tiles_config(use, use.dim("kv_len"), false);

@@ -320,7 +320,18 @@ TEST_CASE("wide heads have tiles of 128 queries, but where there are few or unev
   CHECK(tile_q("causal", 8, 4096, 96) == 128);
   CHECK(config_of("causal", 8, 4096, 96).at("overlap") == 1);
   CHECK(tile_q("causal", 9, 2560, 80) == 128);  // 37.2, and 43.3 with an SM for each 64 queries
-  CHECK(tile_q("causal", 32, 700, 96) == 64);
+  // Rows that TMA is slow with, and others of fewer than 128 dimensions where tiles are up to three
+  // for each SM: 20.4 and 26.7, 32.5 and 33.9, 18.9 and 20.4, 15.1 and 15.1.
+  CHECK(tile_q("causal", 20, 1024, 72) == 128);
+  CHECK(config_of("causal", 12, 2048, 72).at("stages") == 4);
+  CHECK(tile_q("causal", 20, 1024, 80) == 128);
+  CHECK(tile_q("causal", 32, 640, 96) == 128);
+  CHECK(tile_q("causal", 20, 1024, 128) == 64);
+  CHECK(tile_q("causal", 48, 640, 88) == 128);  // 21.3 and 21.8
+  CHECK(config_of("causal", 48, 640, 88).at("overlap") == 1);
+  CHECK(tile_q("causal", 48, 640, 80) == 64);                   // 18.5 and 18.7
+  CHECK(config_of("causal", 40, 1024, 88).at("overlap") == 0);  // 33.9 and 34.4
+  CHECK(tile_q("causal", 32, 400, 96) == 64);                   // not timed
   // Twelve blocks more than SMs: 12.7, and 11.2 in small ones.
   CHECK(tile_q("causal", 72, 197, 128) == 64);
   CHECK(tile_q("causal", 21, 2048, 128) == 128);
@@ -503,11 +514,53 @@ TEST_CASE("few query tiles along a band have an SM each, share it with one more,
   CHECK(blocks_per_sm("full", 1, 4096, 128) == 0);
   CHECK(blocks_per_sm("full", 4, 1024) == 1);
   // Rows of a causal mask.
-  CHECK(blocks_per_sm("causal", 2, 2048) == 1);
+  CHECK(blocks_per_sm("causal", 3, 2048) == 1);
   CHECK(blocks_per_sm("causal", 1, 8192) == 0);
+  CHECK(blocks_per_sm("causal", 2, 3072) == 0);       // 19.1 and 22.7
+  CHECK(blocks_per_sm("causal", 1, 1536) == 1);       // 13.9 and 15.0
+  CHECK(blocks_per_sm("causal", 1, 2048, 128) == 0);  // 17.9 and 20.3
+  CHECK(blocks_per_sm("causal", 2, 2048, 128) == 1);
   CHECK(blocks_per_sm("causal", 6, 4096) == 2);
   CHECK(blocks_per_sm("causal", 8, 2048, 128) == 1);
   CHECK(blocks_per_sm("causal", 32, 512, 128) == 2);
+}
+
+TEST_CASE("few tiles that see all are large, or go to lists, where rows of keys fill no lines") {
+  const auto config = [](std::int64_t heads, std::int64_t length, std::int64_t head_dim) {
+    const Graph graph = attention("full", heads, length, head_dim);
+    const fusion::Option option = lowered_by(graph).options.at(0).at(0);
+    return option.kernel == "attention_band_sm90" ? option.config : kernel::KernelConfig{};
+  };
+  const auto tile_q = [&](std::int64_t heads, std::int64_t length, std::int64_t head_dim) {
+    const kernel::KernelConfig chosen = config(heads, length, head_dim);
+    return chosen.empty() ? 0 : chosen.at("tile_q");
+  };
+  // Up to two for each of 132 SMs: 16.4 us and 21.7 with 64 queries, 12.1 and 13.9, 16.3 and 17.3.
+  CHECK(tile_q(16, 768, 72) == 128);
+  CHECK(config(16, 768, 72).at("stages") == 4);
+  CHECK(tile_q(30, 450, 40) == 128);
+  CHECK(tile_q(16, 768, 96) == 128);
+  CHECK(tile_q(16, 768, 128) == 64);  // 17.9 and 18.0
+  CHECK(tile_q(16, 768, 48) == 64);   // 13.6 and 13.9
+  CHECK(tile_q(16, 768, 64) == 64);   // 13.3 and 14.5
+  CHECK(tile_q(10, 1500, 40) == 0);   // lists 22.8, bands 31.4
+  CHECK(tile_q(4, 2048, 88) == 0);    // 29.3 and 37.3
+  CHECK(tile_q(8, 1024, 88) == 64);
+  CHECK(tile_q(2, 1280, 72) == 64);  // 16.3 and 17.5 on an H100
+  // Up to three: lists 26.6 and bands 29.9, 13.1 and 14.7, 15.1 and 16.6; but 12.6 and 13.5.
+  CHECK(tile_q(20, 1024, 72) == 0);
+  CHECK(tile_q(60, 320, 96) == 0);
+  CHECK(tile_q(40, 512, 40) == 0);
+  CHECK(tile_q(40, 512, 32) == 64);
+  CHECK(tile_q(72, 300, 40) == 128);  // 13.8 and 14.7 on an H100
+  CHECK(tile_q(45, 450, 96) == 128);  // 135 tiles of 192 queries: 19.0, and 19.1 by lists
+  // More of narrow heads: 24.2 and 26.8 without overlap, 44.9 by lists and 53.9 where a second wave
+  // leaves places.
+  CHECK(config(64, 640, 48).empty());
+  CHECK(config(28, 1024, 56).at("overlap") == 1);
+  CHECK(config(24, 1536, 40).empty());
+  CHECK(config(26, 1152, 64).at("stages") == 4);  // 26.7, and 28.5 by lists
+  CHECK(config(36, 1024, 64).empty());            // 29.8 by lists, and 35.2
 }
 
 TEST_CASE("causal blocks that are all on an SM at once lie in pairs, a long one with a short one") {
