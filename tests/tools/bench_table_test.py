@@ -12,6 +12,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(FOLDER))
 
 import bench_results  # noqa: E402
+import random_cases  # noqa: E402
 
 EXPLANATION = """\
 gpu backend, NVIDIA H200 as sm_90a
@@ -58,6 +59,17 @@ class Cases(unittest.TestCase):
         for parse, text, words in WRONG_CASES:
             with self.subTest(text=text), self.assertRaisesRegex(ValueError, f"case {text}: .*{words}"):
                 parse(text)
+
+    def test_random_cases_are_those_of_their_seed(self) -> None:
+        for is_sparse, masks in ((False, {"causal", "full"}), (True, set(random_cases.SPARSE_MASKS))):
+            texts = random_cases.attention_cases(300, 7, is_sparse)
+            self.assertEqual((len(set(texts)), texts), (300, random_cases.attention_cases(300, 7, is_sparse)))
+            self.assertNotEqual(texts, random_cases.attention_cases(300, 8, is_sparse))
+            cases = [bench_results.parse_attention_case(text) for text in texts]
+            self.assertEqual({case.mask for case in cases}, masks)
+            for case in cases:
+                self.assertLessEqual(case.q_len, case.kv_len)
+                self.assertLessEqual(4 * case.cost, 2 * random_cases.MOST_FLOPS)
 
     def test_given_cases_keep_their_order_and_defaults_are_cheapest_first(self) -> None:
         given = ["causal:1:12:4096:64", "causal:1:12:128:64", "causal:1:12:4096:64"]
