@@ -105,13 +105,13 @@ LongTiles long_tiles(const TileWork& work, std::int64_t replicas, std::int64_t s
     return {};  // two parts would be shorter than most tiles, and one wave of blocks becomes two
   }
   const std::int64_t share = mask::ceil_div(entries * section, workers);
-  const bool is_like_most = longest_row <= 2 * median;
-  const bool is_short = longest_row < kLeastShared;
-  const double least_shares = is_like_most ? 2 : is_short ? 1.5 : 1;
-  if (has_wide_values &&
-      ((is_like_most && is_short) ||
-       static_cast<double>(longest_row) <= least_shares * static_cast<double>(share))) {
-    return {};
+  if (has_wide_values) {
+    const bool is_short = longest_row < kLeastShared;
+    const bool is_like_most = longest_row <= 2 * median;
+    if ((is_like_most && (is_short || longest_row <= 2 * share)) ||
+        (is_short && 2 * longest_row <= 3 * share) || longest_row <= share) {
+      return {};
+    }
   }
   const std::int64_t least = std::max(kLeastEntries, median);
   // Parts are three quarters of what there is for each worker: they come first, and others make up

@@ -90,10 +90,6 @@ Problem make_problem(const contract::TemplateContract& contract,
 // few_queries.jinja, whose blocks of rows they are.
 inline constexpr std::int64_t kFewQueryRows = 16;
 
-// Wider values than these are worked on in parts in tiles of 64 queries alone: sums of larger ones
-// keep the next tile waiting, up to 34 % longer by times on an H200, with 192 and 256 dimensions.
-inline constexpr std::int64_t kWidestInParts = 128;
-
 // Whether an attention template can work on long query tiles in parts, and which ones a setting of
 // it is to, out of these.
 bool takes_long_tiles(const contract::TemplateContract& contract);

@@ -76,13 +76,17 @@ bool do_large_tiles_leave_places(const Use& use) {
 bool has_slow_rows(const Use& use) {
   return !has_rows_of(use, 16);
 }
+// Those of which little is read anyway were not timed.
+bool has_thin_rows(const Use& use) {
+  return columns(use) <= kThinDims;
+}
 
 // Whether large tiles, which read half as much, are faster than two blocks of 64 queries an SM
 // where all is seen: by 3 to 33 % on an H200, where rows are slow or, of more than 64 dimensions,
 // no multiple of 128 bytes; of 32, 48, 64 or 128 dimensions they are up to 15 % slower.
 bool has_reads_to_save(const Use& use) {
-  return sees_all(use, band_of(use)) && !has_rows_of(use, has_wide_heads(use) ? 64 : 16) &&
-         large_tiles(use) <= sm_count(use);
+  return sees_all(use, band_of(use)) && !has_thin_rows(use) &&
+         !has_rows_of(use, has_wide_heads(use) ? 64 : 16) && large_tiles(use) <= sm_count(use);
 }
 
 // Whether lists are faster where few tiles see all, by times on an H200 and an H100: of slow rows
@@ -92,7 +96,7 @@ bool has_reads_to_save(const Use& use) {
 bool are_lists_of_few_faster(const Use& use, std::int64_t keys, double per_sm) {
   constexpr std::int64_t kManyKeys = 512;
   constexpr std::int64_t kLongSlowRow = 1280;
-  if (!sees_all(use, band_of(use)) || has_one_tile(use)) {
+  if (!sees_all(use, band_of(use)) || has_one_tile(use) || has_thin_rows(use)) {
     return false;
   }
   if (per_sm <= 2) {
@@ -161,10 +165,12 @@ KernelConfig uneven_tiles_config(const Use& use, std::int64_t keys, bool is_wide
 // are long.
 std::optional<KernelConfig> slow_uneven_tiles_config(const Use& use, std::int64_t keys) {
   constexpr double kFew = 4;  // for each SM
+  constexpr std::int64_t kShort = 512;
   constexpr std::int64_t kLong = 2048;
-  return tiles_per_sm(use) > kFew ? std::optional(large_band_setting(false))
-         : keys >= kLong          ? std::nullopt
-                                  : std::optional(large_overlapped_band_setting(2));
+  if (tiles_per_sm(use) > kFew || keys <= kShort || has_thin_rows(use)) {
+    return large_band_setting(false);
+  }
+  return keys >= kLong ? std::nullopt : std::optional(large_overlapped_band_setting(2));
 }
 
 // Of tiles some of which have few keys; the last ones have the most where `keys_grow`.
@@ -178,7 +184,8 @@ std::optional<KernelConfig> few_uneven_tiles_config(const Use& use, std::int64_t
     if (!is_wide && has_slow_rows(use) && !has_one_tile(use)) {
       return slow_uneven_tiles_config(use, keys);
     }
-    return is_wide && keys > 2048 && columns(use) > kColumnsOfLargeTiles
+    return is_wide && keys > 2048 && !are_large_uneven_tiles_best(use, keys) &&
+                   columns(use) > kColumnsOfLargeTiles
                ? lone_band_setting(is_wide)
                : uneven_tiles_config(use, keys, is_wide);
   }
@@ -315,22 +322,31 @@ std::optional<KernelConfig> large_tiles_config(const Use& use, bool sees_most) {
   return columns(use) <= kThinDims ? large_band_setting(false) : large_band_of_large_steps();
 }
 
-// Of more than three tiles of heads that see all for each SM, of rows that fill no lines or leave
-// places: large ones that overlap, by up to 12 % on an H200, unless there is a second wave of them
-// that leaves places, where lists are as much faster.
+// Whether many queries of a head see many keys, all of them, as was timed.
+bool sees_all_of_many(const Use& use) {
+  constexpr std::int64_t kMany = 512;
+  return sees_all(use, band_of(use)) && use.dim("q_len") >= kMany && use.dim("kv_len") >= kMany;
+}
+
+// Of more than three tiles of such heads for each SM, of rows that fill no lines or leave places:
+// large ones that overlap, by up to 12 % on an H200, unless there is a second wave of them that
+// leaves places, where lists are as much faster.
 std::optional<KernelConfig> large_even_tiles_config(const Use& use) {
   return large_tiles(use) > 2 * sm_count(use) && do_large_tiles_leave_places(use)
              ? std::nullopt
              : std::optional(large_overlapped_band_setting(2));
 }
 
-// Of long rows of few tiles: three blocks an SM, unless that leaves places and something else, four
-// small ones or two large ones or lists, does not.
+// Of long rows of few tiles: three blocks an SM, unless that leaves places; then four small ones or
+// two large ones that leave none, or lists.
 std::optional<KernelConfig> few_long_rows_config(const Use& use, bool is_even, bool is_open) {
   const std::int64_t tiles = query_tiles(use);
   if (leaves_places(tiles, 3 * sm_count(use))) {
     if (is_even) {
-      return is_open && !has_one_tile(use) ? large_even_tiles_config(use) : std::nullopt;
+      return sees_all_of_many(use) ? large_even_tiles_config(use)
+             : is_open && !has_one_tile(use) && !do_large_tiles_leave_places(use)
+                 ? std::optional(large_band_of_large_steps())
+                 : std::nullopt;
     }
     if (!leaves_places(tiles, 4 * sm_count(use))) {
       return small_band_setting();
@@ -347,7 +363,6 @@ std::optional<KernelConfig> narrow_tiles_config(const Use& use, std::int64_t spa
   constexpr double kShortRow = 8;
   constexpr double kLongUnevenRow = 24;
   constexpr double kLongEvenRow = 48;
-  constexpr std::int64_t kManyKeys = 512;
   const double per_sm = tiles_per_sm(use);
   const bool is_open = has_open_side(use, band_of(use));
   const bool is_even = has_even_rows(use, per_row);
@@ -357,8 +372,7 @@ std::optional<KernelConfig> narrow_tiles_config(const Use& use, std::int64_t spa
   }
   if (!has_one_tile(use) && !has_rows_of(use, is_even ? 64 : 16)) {
     return !is_even ? slow_uneven_tiles_config(use, use.dim("kv_len"))
-           : sees_all(use, band_of(use)) && columns(use) > kThinDims && per_sm <= kMany + 1 &&
-                   use.dim("kv_len") >= kManyKeys
+           : sees_all_of_many(use) && !has_thin_rows(use) && per_sm <= kMany + 1
                ? large_even_tiles_config(use)
                : std::optional(large_band_setting(false));
   }

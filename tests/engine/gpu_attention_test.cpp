@@ -128,6 +128,8 @@ TEST_CASE("tiles so few that each is worked on in parts") {
           5000);
     }
   }
+  cases.push_back({"other widths", Mask(), DType::Float16, 1, 2, 1, 60, 4000, 64, 136});
+  cases.push_back({"other widths", Mask(), DType::BFloat16, 2, 2, 2, 100, 3000, 200, 256});
   // Twice the keys that half of an L2 of 50 MB holds, which are read all the same.
   cases.push_back(
       {"many keys", causal_bottom_right(), DType::Float16, 1, 16, 8, 128, 12288, 128, 128});

@@ -123,6 +123,29 @@ TEST_CASE("lists go along heads in sections whose keys L2 holds, all about as lo
   }
 }
 
+TEST_CASE(
+    "lists have no tiles of which half can only be empty, and long rows of few tiles in parts") {
+  const auto lowered = [](std::int64_t batch, std::int64_t heads, std::int64_t q_len,
+                          std::int64_t kv_len, std::int64_t head_dim) {
+    Graph graph("attention");
+    const auto f16 = DType::Float16;
+    const auto q = graph.input("q", {batch, heads, q_len, head_dim}, f16);
+    const auto k = graph.input("k", {batch, heads, kv_len, head_dim}, f16);
+    const auto v = graph.input("v", {batch, heads, kv_len, head_dim}, f16);
+    graph.output("o", graph.attention(q, k, v, {}));
+    return lowered_by(graph);
+  };
+  const fusion::Lowered wide = lowered(1, 66, 64, 2048, 256);
+  CHECK(wide.options.at(0).at(0).kernel == "attention_block_wise_sm90");
+  CHECK(wide.options.at(0).at(0).config.at("tile_q") == 64);
+  CHECK(wide.scopes.at(0).mask_parts == 2);
+  CHECK(lowered(64, 32, 32, 1024, 64).options.at(0).at(0).config.at("tile_q") == 64);
+  // 222 us when eight SMs had it all, and 56.
+  CHECK(lowered(4, 2, 32, 16384, 256).scopes.at(0).mask_parts == 16);
+  // 186 us with three blocks on an SM, and 164.
+  CHECK(lowered(16, 40, 32, 2048, 128).options.at(0).at(0).config.at("blocks_per_sm") == 1);
+}
+
 TEST_CASE("attention visits rows where few keys of a tile are seen") {
   CHECK(kernel_of(attention("random1", 12, 4096, 64)) == "attention_row_wise_staged");
   CHECK(kernel_of(attention("random1", 2, 4096, 64)) == "attention_row_wise");

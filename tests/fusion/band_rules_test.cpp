@@ -561,6 +561,8 @@ TEST_CASE("few tiles that see all are large, or go to lists, where rows of keys 
   CHECK(config(24, 1536, 40).empty());
   CHECK(config(26, 1152, 64).at("stages") == 4);  // 26.7, and 28.5 by lists
   CHECK(config(36, 1024, 64).empty());            // 29.8 by lists, and 35.2
+  CHECK(tile_q(20, 1024, 24) == 128);             // thin rows were not timed
+  CHECK(config(20, 1024, 24).at("overlap") == 0);
 }
 
 TEST_CASE("causal blocks that are all on an SM at once lie in pairs, a long one with a short one") {
