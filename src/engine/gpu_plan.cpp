@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "base/text.hpp"
 #include "execute/bound_layout.hpp"
 #include "graph/bind_dims.hpp"
