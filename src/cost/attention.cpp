@@ -235,6 +235,7 @@ Prediction tiled_attention(const Sm& sm, const Problem& problem, const KernelCon
   std::vector<WorkGroup> boxes;   // the 64 keys that they read
   Prediction sum;                 // of all tiles
   double total = 0;
+  std::int64_t blocks = 0;
   const std::int64_t copies = replicas(problem);
   for (const TileGroup& group : tiles.groups) {
     const auto entries = static_cast<double>(group.entries);
@@ -243,6 +244,7 @@ Prediction tiled_attention(const Sm& sm, const Problem& problem, const KernelCon
     shared.push_back({one, group.count});
     chains.push_back({waits_us(sm, c, config, group, work), group.count});
     boxes.push_back({entries, group.count});
+    blocks += group.count * copies;
     const auto count = static_cast<double>(group.count * copies);
     sum.blocks_us += count * block;
     sum.tensor_us += count * entries * tensor;
@@ -283,10 +285,6 @@ Prediction tiled_attention(const Sm& sm, const Problem& problem, const KernelCon
       problem.work.bytes + kBitmapBytes * static_cast<double>(work.features->distinct_bitmaps),
       c.dram_share);
   if (are_lists) {
-    std::int64_t blocks = 0;
-    for (const TileGroup& group : tiles.groups) {
-      blocks += group.count * copies;
-    }
     const std::int64_t on_an_sm = mask::ceil_div(blocks, sm.device.sm_count);
     time.dram_us *= 1 + kSlowerReads * static_cast<double>(std::min(at_once, on_an_sm) - 1);
   }
@@ -664,6 +662,8 @@ std::vector<KernelConfig> attention_settings(const Problem& problem) {
     return {};
   }
   std::vector<KernelConfig> settings = found->second;
+  // Half of a larger tile would be empty, which the model does not mind where DRAM is all that
+  // counts.
   if (takes_long_tiles(*problem.contract) && problem.scope->dims.at("q_len") <= mask::kTile) {
     std::erase_if(settings, [](const KernelConfig& one) { return one.at("tile_q") > mask::kTile; });
   }

@@ -72,7 +72,7 @@ bool do_large_tiles_leave_places(const Use& use) {
   return leaves_places(large_tiles(use), 2 * sm_count(use));
 }
 
-// TMA takes rows of keys that are no multiple of 32 bytes at half its rate or less.
+// TMA is slow with rows of keys that are odd multiples of 16 bytes.
 bool has_slow_rows(const Use& use) {
   return !has_rows_of(use, 16);
 }
@@ -360,6 +360,7 @@ std::optional<KernelConfig> few_long_rows_config(const Use& use, bool is_even, b
 // longest.
 std::optional<KernelConfig> narrow_tiles_config(const Use& use, std::int64_t span, double per_row) {
   constexpr double kMany = 8;
+  constexpr double kMostFull = 9;  // of rows that fill no lines and see all, as was timed
   constexpr double kShortRow = 8;
   constexpr double kLongUnevenRow = 24;
   constexpr double kLongEvenRow = 48;
@@ -372,7 +373,7 @@ std::optional<KernelConfig> narrow_tiles_config(const Use& use, std::int64_t spa
   }
   if (!has_one_tile(use) && !has_rows_of(use, is_even ? 64 : 16)) {
     return !is_even ? slow_uneven_tiles_config(use, use.dim("kv_len"))
-           : sees_all_of_many(use) && !has_thin_rows(use) && per_sm <= kMany + 1
+           : sees_all_of_many(use) && !has_thin_rows(use) && per_sm <= kMostFull
                ? large_even_tiles_config(use)
                : std::optional(large_band_setting(false));
   }
