@@ -93,6 +93,8 @@ class Names {
         {"heads", scope_.mask_heads},
         {"long_tiles", scope_.mask_long_tiles},
         {"parts", scope_.mask_parts},
+        {"section", scope_.mask_section},
+        {"last_section", scope_.mask_last_section},
         {"band_first", scope_.mask_band_first},
         {"band_end", scope_.mask_band_end},
         {"local_first", scope_.mask_local_first},

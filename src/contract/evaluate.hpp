@@ -26,6 +26,8 @@ struct ContractScope {
   std::int64_t mask_heads = 1;
   std::int64_t mask_long_tiles = 0;  // mask.long_tiles and mask.parts
   std::int64_t mask_parts = 1;
+  std::int64_t mask_section = 1;  // mask.section and mask.last_section
+  std::int64_t mask_last_section = 1;
   std::int64_t mask_band_first = -(1 << 30);  // mask.band_first and mask.band_end
   std::int64_t mask_band_end = 1 << 30;
   std::int64_t mask_local_first = 0;  // mask.local_first, and so on

@@ -16,17 +16,20 @@ inline constexpr std::array<std::string_view, 6> kDeviceScalars = {
 };
 
 // The planes of the mask of an attention, 1 where batch elements or heads share one; and how many
-// of the query tiles that come first in its order are worked on in how many parts each. A template
-// that reads one of the next two takes bands alone, whose query i sees keys i + band_first …
-// i + band_end - 1; one that reads one of the others takes windows with global tokens alone, as
+// of the query tiles that come first in its order are worked on in how many parts each; and how
+// many replicas of a plane, (batch, head) pairs, a section of its order has, and the last one. A
+// template that reads one of the next two takes bands alone, whose query i sees keys i + band_first
+// … i + band_end - 1; one that reads one of the others takes windows with global tokens alone, as
 // mask::GlobalLocal has them: the first local key of query tile 0, how many keys are local and
 // global, and how many tiles of global queries there are; and where the groups of 16 global keys
 // and queries are, as kWideMaskScalars.
-inline constexpr std::array<std::string_view, 14> kMaskScalars = {
+inline constexpr std::array<std::string_view, 16> kMaskScalars = {
     "mask.batch",
     "mask.heads",
     "mask.long_tiles",
     "mask.parts",
+    "mask.section",
+    "mask.last_section",
     "mask.band_first",
     "mask.band_end",
     "mask.local_first",

@@ -74,6 +74,34 @@ bool packs_nothing(const TileWork& packed, const TileWork& plain) {
   return visits(packed) > (1 - kLeastGain) * visits(plain);
 }
 
+Sections sections(std::int64_t replicas, std::int64_t most) {
+  const std::int64_t each = mask::ceil_div(replicas, mask::ceil_div(replicas, most));
+  return {.each = each, .last = (replicas - 1) % each + 1};
+}
+
+Sections sections_of_waves(const TileWork& work, std::int64_t replicas, std::int64_t most,
+                           std::int64_t at_once, std::int64_t longest_of_median) {
+  std::int64_t tiles = 0;
+  for (const TileGroup& group : work.groups) {
+    tiles += group.count;
+  }
+  if (tiles == 0) {
+    return sections(replicas, most);
+  }
+  const std::int64_t longest = work.groups.front().entries;
+  const std::int64_t each = std::clamp(at_once / tiles, std::int64_t{1}, most);
+  if (longest == work.groups.back().entries) {
+    return {.each = each, .last = (replicas - 1) % each + 1};
+  }
+  if (longest > longest_of_median * median_entries(work, tiles)) {
+    return sections(replicas, most);
+  }
+  const std::int64_t balanced =
+      std::min({most, replicas, mask::ceil_div(2 * at_once, tiles)});  // or up to a wave more
+  const std::int64_t last = balanced + (replicas - balanced) % each;
+  return {.each = each, .last = last > most ? last - each : last};
+}
+
 LongTiles long_tiles(const TileWork& work, std::int64_t replicas, std::int64_t section,
                      std::int64_t sm_count, std::int64_t blocks_per_sm, bool has_wide_values) {
   constexpr std::int64_t kLeastEntries = 4;  // of a part of the longest; it has sums to write

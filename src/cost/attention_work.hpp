@@ -53,6 +53,27 @@ LongTiles long_tiles(const TileWork& work, std::int64_t replicas, std::int64_t s
                      std::int64_t sm_count, std::int64_t blocks_per_sm,
                      bool has_wide_values = false);
 
+// Lists go along the replicas of a mask's plane, (batch, head) pairs, in sections of `each`, the
+// last of which has `last`: through all tiles or rows of a section, from the longest to the
+// shortest, before the next begins.
+struct Sections {
+  std::int64_t each = 1;
+  std::int64_t last = 1;
+
+  friend bool operator==(const Sections&, const Sections&) = default;
+};
+
+// Those of which `most` replicas have room in L2 together, all as long as each other but for one.
+Sections sections(std::int64_t replicas, std::int64_t most);
+
+// Those of one wave of blocks, `at_once` of them, where no tile has more than `longest_of_median`
+// times the entries of the median one, so that others would wait for it; else as above. Memory then
+// has as much to do in each wave: of more heads at once the first wave reads all their keys, and
+// those after it none. What is left at the end is balanced in two waves, unless all tiles have as
+// many entries.
+Sections sections_of_waves(const TileWork& work, std::int64_t replicas, std::int64_t most,
+                           std::int64_t at_once, std::int64_t longest_of_median);
+
 // The same work with those in parts, which come first, in the order in which it is done.
 TileWork in_parts(const TileWork& work, const LongTiles& long_tiles);
 

@@ -96,6 +96,11 @@ bool takes_long_tiles(const contract::TemplateContract& contract);
 LongTiles long_tiles(const Problem& problem, const kernel::KernelConfig& config,
                      const TileWork& tiles);
 
+// How a setting of an attention template goes along the replicas. `tiles` are null where the kernel
+// gathers rows, or the mask is not known before it runs.
+Sections sections(const Problem& problem, const kernel::KernelConfig& config, const TileWork* tiles,
+                  const LongTiles& long_tiles);
+
 class Model {
  public:
   explicit Model(base::DeviceProfile device, Coefficients coefficients = {});

@@ -194,10 +194,10 @@ const Choice* Chooser::choose(const std::vector<Use>& uses, const Chain& chain, 
   Choice choice{.use = all.front().first,
                 .config = all.front().second.config,
                 .long_tiles = {},
+                .sections = {},
                 .options = {}};
   if (mask != nullptr) {
-    const Use& use = uses[choice.use];
-    choice.long_tiles = long_tiles(use.kernel->contract, use.scope, choice.config, *mask);
+    add_order(choice, uses[choice.use], *mask);
   }
   for (auto& [use, option] : all) {  // operands that may change places give a use each
     if (!holds(choice.options, option.kernel, option.config)) {
@@ -231,11 +231,12 @@ Choice Chooser::forced(const Setting& setting, const Choice& choice, const std::
   Choice result{.use = static_cast<std::size_t>(use - uses.begin()),
                 .config = setting.config,
                 .long_tiles = {},
+                .sections = {},
                 .options = {{.kernel = setting.kernel,
                              .config = setting.config,
                              .time = predict(problem, setting.config, mask)}}};
   if (mask != nullptr) {
-    result.long_tiles = long_tiles(contract, use->scope, setting.config, *mask);
+    add_order(result, *use, *mask);
   }
   std::copy_if(choice.options.begin(), choice.options.end(), std::back_inserter(result.options),
                [&](const Option& option) {
@@ -326,6 +327,18 @@ cost::Prediction Chooser::predict(const cost::Problem& problem, const KernelConf
     work.long_tiles = long_tiles(*problem.contract, *problem.scope, config, *mask);
   }
   return model_.predict(problem, config, &work);
+}
+
+void Chooser::add_order(Choice& choice, const Use& use, const AttentionMask& mask) {
+  const contract::TemplateContract& contract = use.kernel->contract;
+  const bool has_tiles = !mask.run_time && cost::takes_long_tiles(contract);
+  choice.long_tiles = long_tiles(contract, use.scope, choice.config, mask);
+  if (!contract.reads("mask.section")) {
+    return;
+  }
+  choice.sections = cost::sections(
+      {.contract = &contract, .scope = &use.scope, .work = {}, .epilogue = {}}, choice.config,
+      has_tiles ? &tile_work(contract, choice.config, mask) : nullptr, choice.long_tiles);
 }
 
 cost::LongTiles Chooser::long_tiles(const contract::TemplateContract& contract,

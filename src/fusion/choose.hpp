@@ -30,6 +30,7 @@ struct Choice {
   std::size_t use = 0;          // the one to take, by its place
   kernel::KernelConfig config;  // of it
   cost::LongTiles long_tiles;   // of an attention, where the kernel can work on them in parts
+  cost::Sections sections;      // of an attention
   std::vector<Option> options;  // that one first, then others, the fastest first
 };
 
@@ -69,7 +70,9 @@ class Chooser {
                            const AttentionMask* mask);
   const cost::TileWork& tile_work(const contract::TemplateContract& contract,
                                   const kernel::KernelConfig& config, const AttentionMask& mask);
-  // Those that the setting of a use is to work on in parts.
+  // How the setting of a use goes through an attention.
+  void add_order(Choice& choice, const Use& use, const AttentionMask& mask);
+  // Those that it is to work on in parts.
   cost::LongTiles long_tiles(const contract::TemplateContract& contract,
                              const contract::ContractScope& scope,
                              const kernel::KernelConfig& config, const AttentionMask& mask);

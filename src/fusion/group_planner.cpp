@@ -277,6 +277,8 @@ bool GroupPlanner::add_launch(std::vector<Use> uses, PlannedLaunch launch, std::
   launch.use.scope.config = std::move(chosen.config);
   launch.use.scope.mask_long_tiles = chosen.long_tiles.count;
   launch.use.scope.mask_parts = chosen.long_tiles.parts;
+  launch.use.scope.mask_section = chosen.sections.each;
+  launch.use.scope.mask_last_section = chosen.sections.last;
   launch.options = std::move(chosen.options);
   launches_.push_back(std::move(launch));
   return true;

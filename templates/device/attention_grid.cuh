@@ -9,7 +9,7 @@ namespace stof {
 struct AttentionGrid {
   int mask_batch, mask_heads;
   int batch, heads;
-  int section;  // replicas whose keys and values stay in L2 together
+  int section, last_section;  // how many replicas each section has, and the last one
 
   // Planes of the mask are those of a batch element, of a head, of both, or there is one.
   __device__ __forceinline__ bool has_batch_planes() const { return mask_batch > 1; }
@@ -37,18 +37,20 @@ struct AttentionSlot {
 };
 
 // The grid goes through the replicas in sections, each from the longest entries to the shortest: so
-// long ones start early, and all entries of a head find its keys in L2. Here and below divisions
-// are left out where they can be.
+// long ones start early, and all entries of a head find its keys in L2. `section` divides all
+// replicas but the last ones. Here and below divisions are left out where they can be.
 __device__ __forceinline__ AttentionSlot attention_slot(const AttentionGrid& grid, int entries,
                                                         int per_block, int block) {
   const int blocks = (entries + per_block - 1) / per_block;
   const int replicas = grid.replicas();
-  int first = 0, in_section = replicas;
-  if (grid.section < replicas) {
+  int first = replicas - grid.last_section, in_section = grid.last_section;
+  if (block < blocks * first) {
     const Division at = divide(block, blocks * grid.section);
     first = at.quotient * grid.section;
-    in_section = min(grid.section, replicas - first);
+    in_section = grid.section;
     block = at.rest;
+  } else {
+    block -= blocks * first;
   }
   const Division place = divide(block, in_section);
   return {place.quotient * per_block, first + place.rest};

@@ -111,16 +111,25 @@ TEST_CASE("masks that leave much of their tiles empty are packed") {
   CHECK(kernel_of(attention("longformer", 12, 1024, 64, 5.0 * tanh(score() / 5.0))) == block_wise);
 }
 
-TEST_CASE("lists go along heads in sections whose keys L2 holds, all about as long") {
+TEST_CASE("lists go along heads in sections whose keys L2 holds, or of a wave of blocks") {
   // Half of an H200's holds keys and values of 60 heads; its kernels take the section last.
-  for (const auto& [heads, section] : {std::pair{60, 60}, {61, 31}, {64, 32}, {192, 48}}) {
-    const fusion::Lowered lowered = lowered_by(attention("bigbird_block", heads, 2048, 64));
+  const auto sections = [](const Graph& graph) {
+    const fusion::Lowered lowered = lowered_by(graph);
     const std::string& file = lowered.specs.at(0).file;
     REQUIRE(file == "attention/block_wise_sm90.jinja");
     const auto kernel = std::ranges::find(shipped_templates(), file, &fusion::KernelTemplate::file);
     const auto scalars = contract::scalar_arguments(kernel->contract, lowered.scopes.at(0));
-    CHECK(std::get<std::int64_t>(scalars.back()) == section);
-  }
+    return std::pair(std::get<std::int64_t>(scalars.at(scalars.size() - 2)),
+                     std::get<std::int64_t>(scalars.back()));
+  };
+  using Pair = std::pair<std::int64_t, std::int64_t>;
+  CHECK(sections(attention("bigbird_block", 60, 2048, 64)) == Pair{60, 60});
+  CHECK(sections(attention("bigbird_block", 61, 2048, 64)) == Pair{31, 30});
+  CHECK(sections(attention("bigbird_block", 64, 2048, 64)) == Pair{32, 32});
+  CHECK(sections(attention("bigbird_block", 192, 2048, 64)) == Pair{48, 48});
+  // Four tiles of 128 queries a head, a wave at a time; two waves at the end of uneven ones.
+  CHECK(sections(attention("full", 1024, 512, 192)) == Pair{33, 1});
+  CHECK(sections(attention("causal", 1024, 512, 192)) == Pair{33, 67});
 }
 
 TEST_CASE(
