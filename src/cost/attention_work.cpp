@@ -109,6 +109,7 @@ LongTiles long_tiles(const TileWork& work, std::int64_t replicas, std::int64_t s
   constexpr std::int64_t kMostParts = 16;
   constexpr std::int64_t kLeastOthers = 16;  // to one of a few long tiles
   constexpr std::int64_t kLeastShared = 24;  // entries of tiles of which none is long
+  constexpr std::int64_t kLeastOfFull = 14;  // where all see as much, and leave two SMs idle each
   std::int64_t count = 0;
   std::int64_t entries = 0;
   for (const TileGroup& group : work.groups) {
@@ -124,7 +125,9 @@ LongTiles long_tiles(const TileWork& work, std::int64_t replicas, std::int64_t s
   // SMs that would be left over take their shares of tiles that are about as long as each other,
   // and for the most part full: bitmaps take longer than is known here, and rows may be gathered.
   const std::int64_t each = workers / (count * replicas);
-  if (count * replicas <= sm_count && each > 1 && longest_row >= kLeastShared &&
+  const bool are_alike = longest_row == work.groups.back().entries && work.groups.front().part == 0;
+  if (count * replicas <= sm_count && each > 1 &&
+      longest_row >= (are_alike && each > 2 ? kLeastOfFull : kLeastShared) &&
       longest_row <= 2 * median && 2 * work.groups.front().part <= longest_row) {
     const std::int64_t parts = std::min({kMostParts, each, longest_row / kLeastEntries});
     return {.count = longer_than(work, parts * kLeastOfShort - 1), .parts = parts};

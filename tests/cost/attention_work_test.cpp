@@ -120,7 +120,16 @@ TEST_CASE("tiles that leave SMs with nothing to do are worked on in parts") {
   CHECK(cost::long_tiles(full, 33, 33, 132, 1) == LongTiles{});
   CHECK(cost::long_tiles(full, 34, 34, 132, 3) == LongTiles{});
   CHECK(cost::long_tiles({.tile_q = 64, .groups = {{24, 0, 4}}}, 4, 4, 132, 2) == LongTiles{4, 6});
-  CHECK(cost::long_tiles({.tile_q = 64, .groups = {{23, 0, 4}}}, 4, 4, 132, 2) == LongTiles{});
+  // Shorter ones only where all see as much, and leave two SMs idle each: 5 to 32 % less.
+  const auto parts = [](std::vector<TileGroup> groups, std::int64_t replicas) {
+    return cost::long_tiles({.tile_q = 64, .groups = std::move(groups)}, replicas, replicas, 132,
+                            1);
+  };
+  CHECK(parts({{14, 0, 4}}, 11) == LongTiles{4, 3});
+  CHECK(parts({{14, 0, 4}}, 12) == LongTiles{});  // 18.3 us, and 19.6 in two parts
+  CHECK(parts({{13, 0, 4}}, 4) == LongTiles{});
+  CHECK(parts({{23, 0, 2}, {22, 0, 2}}, 4) == LongTiles{});
+  CHECK(parts({{23, 1, 4}}, 4) == LongTiles{});
   CHECK(cost::long_tiles({.tile_q = 64, .groups = {{64, 33, 4}}}, 4, 4, 132, 2) == LongTiles{});
   // All replicas count, though fewer are worked on at a time.
   CHECK(cost::long_tiles(full, 12, 1, 132, 2) == LongTiles{4, 5});
