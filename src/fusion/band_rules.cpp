@@ -6,6 +6,7 @@
 #include "fusion/attention_use.hpp"
 #include "fusion/band_tiles.hpp"
 #include "fusion/settings.hpp"
+#include "fusion/wide_lists.hpp"
 #include "mask/bits.hpp"
 
 namespace stof::fusion {
@@ -124,23 +125,22 @@ std::optional<KernelConfig> held_config(const Use& use, double per_row) {
   return std::nullopt;
 }
 
-// Of the kernel that goes from head to head, by times on an H200: of wide heads of three or four
-// query tiles, where band_sm90 has one or two in a block. Of three it takes 4 to 18 % less, of four
-// up to 13, and where rows are uneven, and warps idle, 1 to 6 of heads that are full. Blocks have
-// as many heads as each other but for one. With one each, where nothing is ahead of its use, three
-// tiles with even rows alone gain.
-std::optional<KernelConfig> short_heads_config(const Use& use, double per_row) {
+// Whether the kernel that goes from head to head is the fastest, by times on an H200: of wide heads
+// of three or four query tiles, where band_sm90 has one or two in a block. Of three it takes 4 to
+// 18 % less, of four up to 13, and where rows are uneven, and warps idle, 1 to 6 of heads that are
+// full. Blocks have as many heads as each other but for one. With one each, where nothing is ahead
+// of its use, three tiles with even rows alone gain.
+bool are_for_short_heads(const Use& use, const mask::Band& band, bool is_even) {
   struct Limits {
     std::int64_t most_keys;
     std::int64_t rows;   // more than so many
     double most_longer;  // the longest block than their mean
   };
-  if (!goes_from_head_to_head(use.kernel->contract) || !has_wide_heads(use) ||
-      use.dim("heads") != use.dim("kv_heads") || !has_open_side(use, band_of(use))) {
-    return std::nullopt;
+  if (!has_wide_heads(use) || use.dim("heads") != use.dim("kv_heads") ||
+      !has_open_side(use, band)) {
+    return false;
   }
   const bool has_three = use.dim("q_len") <= 3 * mask::kTile;
-  const bool is_even = has_even_rows(use, per_row);
   const Limits limits = has_three && is_even ? Limits{512, 152, 1.1}
                         : has_three          ? Limits{512, 2 * mask::kTile, 1.1}
                         : is_even            ? Limits{256, 3 * mask::kTile, 1.25}
@@ -152,7 +152,12 @@ std::optional<KernelConfig> short_heads_config(const Use& use, double per_row) {
       has_three || is_even || std::min(use.dim("head_dim"), use.dim("value_dim")) > 112;
   const bool has_work_ahead = per_block > 1 || (has_three && is_even);
   return is_full && has_work_ahead && use.dim("kv_len") <= limits.most_keys &&
-                 use.dim("q_len") > limits.rows && longer < limits.most_longer
+         use.dim("q_len") > limits.rows && longer < limits.most_longer;
+}
+
+std::optional<KernelConfig> short_heads_config(const Use& use, double per_row) {
+  return goes_from_head_to_head(use.kernel->contract) &&
+                 are_for_short_heads(use, band_of(use), has_even_rows(use, per_row))
              ? std::optional(short_heads_setting())
              : std::nullopt;
 }
@@ -217,12 +222,18 @@ std::optional<KernelConfig> list_setting_for_bands(const Use& use, const Attenti
   if (!band || !has_wide_heads(use) || mask.modifier.has_score() || packs(use.kernel->contract)) {
     return std::nullopt;
   }
-  if (!has_tile_of_128(use) || !are_lists_of_heads_faster(use, *band)) {
-    return std::nullopt;
+  std::optional<KernelConfig> config = list_setting_for_wide_heads(use, *band);
+  if (has_tile_of_128(use) && are_lists_of_heads_faster(use, *band)) {
+    config = {{"tile_q", 128},      {"tile_k", 64}, {"slots", 4},
+              {"blocks_per_sm", 1}, {"overlap", 1}, {"query_slots", 2}};
   }
-  const KernelConfig config = {{"tile_q", 128},      {"tile_k", 64}, {"slots", 4},
-                               {"blocks_per_sm", 1}, {"overlap", 1}, {"query_slots", 2}};
-  return is_setting(use, config) ? std::optional(config) : std::nullopt;
+  // Short heads one after the other are as fast as tiles of 192 queries where rows fill lines.
+  const bool has_one_large_tile =
+      use.dim("kv_len") <= 3 * mask::kTile && !has_rows_of(use, 2 * mask::kTile);
+  return config && is_setting(use, *config) &&
+                 (has_one_large_tile || !are_for_short_heads(use, *band, sees_all(use, *band)))
+             ? config
+             : std::nullopt;
 }
 
 }  // namespace stof::fusion

@@ -7,6 +7,7 @@
 #include "fusion/attention_use.hpp"
 #include "fusion/band_order.hpp"
 #include "fusion/settings.hpp"
+#include "fusion/wide_lists.hpp"
 #include "mask/bits.hpp"
 
 namespace stof::fusion {
@@ -106,11 +107,24 @@ bool are_lists_of_few_faster(const Use& use, std::int64_t keys, double per_sm) {
                              : has_slow_rows(use) && keys >= kManyKeys;
 }
 
+// Whether one warp group is faster than two that share the keys of a tile, since all it takes of
+// queries is a row or two of 16: 3 to 13 % on an H100, with 257 to 512 keys of 64 dimensions.
+bool are_keys_of_few_queries_few(const Use& use, std::int64_t keys, double per_sm) {
+  constexpr std::int64_t kFewest = 256;
+  constexpr std::int64_t kMost = 512;
+  constexpr double kFewestTiles = 0.75;  // for each SM; fewer share the keys out
+  return use.dim("q_len") <= cost::kFewQueryRows && !has_wide_heads(use) && keys > kFewest &&
+         keys <= kMost && per_sm > kFewestTiles;
+}
+
 // Of tiles with as many keys each, `per_sm` of them for each SM.
 std::optional<KernelConfig> few_even_tiles_config(const Use& use, std::int64_t keys, double per_sm,
                                                   bool is_wide) {
   if (are_lists_of_few_faster(use, keys, per_sm)) {
     return std::nullopt;
+  }
+  if (are_keys_of_few_queries_few(use, keys, per_sm)) {
+    return overlapped_band_setting();
   }
   if (per_sm <= 1) {
     return is_wide || keys > 512 ? lone_band_setting(is_wide) : shared_band_setting(is_wide);
@@ -173,9 +187,13 @@ std::optional<KernelConfig> slow_uneven_tiles_config(const Use& use, std::int64_
   return keys >= kLong ? std::nullopt : std::optional(large_overlapped_band_setting(2));
 }
 
-// Of tiles some of which have few keys; the last ones have the most where `keys_grow`.
+// Of tiles some of which have few keys; the last ones have the most where `keys_grow`. Large ones
+// take 3 to 13 % less on an H100 where rows are slow and more than one SM's share of tiles.
 std::optional<KernelConfig> few_uneven_tiles_config(const Use& use, std::int64_t keys,
                                                     double per_sm, bool is_wide, bool keys_grow) {
+  constexpr std::int64_t kShortSlowRow = 512;
+  constexpr std::int64_t kLongSlimRow = 1024;
+  constexpr std::int64_t kSlowDims = 40;  // of 56 they are up to 7 % slower
   const bool has_few = per_sm <= 4.0 / 3;
   if (keys > (has_few ? 4096 : 8192)) {
     return std::nullopt;
@@ -188,6 +206,11 @@ std::optional<KernelConfig> few_uneven_tiles_config(const Use& use, std::int64_t
                    columns(use) > kColumnsOfLargeTiles
                ? lone_band_setting(is_wide)
                : uneven_tiles_config(use, keys, is_wide);
+  }
+  if (!has_few && has_slow_rows(use) && (is_wide || columns(use) == kSlowDims) &&
+      keys > kShortSlowRow) {
+    return is_wide || keys <= kLongSlimRow ? large_overlapped_band_setting()
+                                           : lone_band_setting(is_wide);
   }
   const bool is_shared =
       is_wide ? per_sm > 1 && keys <= (per_sm >= 1.75 ? 1024 : 512) : !has_few || keys <= 512;
@@ -235,27 +258,6 @@ std::optional<KernelConfig> few_tiles_config(const Use& use, bool is_wide, doubl
                                            use.scope.mask_band_first <= 1 - use.dim("q_len"));
 }
 
-// Whether lists, of which blocks take the next one when they are done, are faster than blocks of
-// large tiles where wide heads see all, as square problems were on an H200: by 3 to 15 %, but for
-// keys of 96 dimensions and more that are few, for narrower ones that are many (5 %) unless TMA is
-// slow with them, and for up to 96 dimensions where half of the last of up to four large tiles is
-// empty (11 to 26 %).
-bool are_lists_of_all_faster(const Use& use) {
-  constexpr std::int64_t kFewColumns = 88;
-  constexpr std::int64_t kColumnsOfFullTiles = 96;
-  constexpr std::int64_t kFewKeys = 256;
-  constexpr std::int64_t kManyKeys = 512;
-  constexpr std::int64_t kLongQueries = 448;
-  const std::int64_t keys = use.dim("kv_len");
-  const bool are_few_or_slow = keys <= kManyKeys || has_slow_rows(use);
-  const bool has_full_tiles =
-      use.dim("q_len") > kLongQueries || mask::ceil_div(use.dim("q_len"), mask::kTile) % 2 == 0;
-  return sees_all(use, band_of(use)) && tiles_per_sm(use) > kFewTiles &&
-         use.dim("q_len") > 2 * mask::kTile &&
-         (columns(use) > kColumnsOfFullTiles || has_full_tiles) &&
-         (columns(use) <= kFewColumns ? are_few_or_slow : keys > kFewKeys);
-}
-
 // Of many tiles of heads of more than 64 dimensions, by times on an H200. Tiles of 128 queries,
 // which read half as much, are up to a third faster but where uneven rows are few.
 std::optional<KernelConfig> wide_tiles_config(const Use& use, double per_row) {
@@ -264,9 +266,6 @@ std::optional<KernelConfig> wide_tiles_config(const Use& use, double per_row) {
   if (has_one_tile(use)) {
     return keys <= kFewKeys && per_row < kLongRow ? std::optional(band_setting(64, 64, 64, 2, 2))
                                                   : std::nullopt;
-  }
-  if (are_lists_of_all_faster(use)) {
-    return std::nullopt;
   }
   if (!has_even_rows(use, per_row) && tiles_per_sm(use) <= kFewTiles &&
       (!has_slow_rows(use) || are_large_uneven_tiles_best(use, keys))) {
@@ -408,16 +407,6 @@ bool has_keys_to_leave_out(const Use& use, std::int64_t span, double per_row) {
          tiles_per_sm(use) > (span > kMostOfSmallThirdTile ? 1 : 2);
 }
 
-// Whether lists are faster than all keys at once, where wide heads of up to 160 queries and keys,
-// three tiles of 64, see all, and are many: 9 to 20 % on an H200.
-bool are_lists_of_short_heads_faster(const Use& use) {
-  constexpr std::int64_t kMost = 160;
-  constexpr double kManyTiles = 10;  // for each SM
-  return has_wide_heads(use) && sees_all(use, band_of(use)) && use.dim("q_len") > 2 * mask::kTile &&
-         use.dim("q_len") <= kMost && use.dim("kv_len") > 2 * mask::kTile &&
-         use.dim("kv_len") <= kMost && tiles_per_sm(use) > kManyTiles;
-}
-
 // Of the kernel for bands, by times on an H200; nothing where a warp that is ahead with lists of
 // tiles is worth its while. All keys of 64 queries at once is best where they fit registers, but
 // for uneven rows of many tiles of narrow heads, or of three tiles: there is one chain of waits
@@ -427,7 +416,7 @@ std::optional<KernelConfig> band_tiles_config(const Use& use, double per_row) {
   const bool is_wide = has_wide_heads(use);
   const std::int64_t span = keys_of_queries(use, mask::kTile);
   const double per_sm = tiles_per_sm(use);
-  if (are_lists_of_short_heads_faster(use)) {
+  if (list_setting_for_wide_heads(use, band_of(use))) {
     return std::nullopt;
   }
   if (span <= kMostAtOnce && (is_wide || per_sm <= kFewTiles || has_even_rows(use, per_row))) {

@@ -195,10 +195,11 @@ TEST_CASE("wide heads of three or four query tiles go one after the other in a b
   CHECK(is_walked("causal", 264, 150));  // 19.0 and 20.4
   CHECK_FALSE(is_walked("causal", 144, 192));
   CHECK(is_walked("causal", 512, 192, 80));
-  CHECK(is_walked("full", 512, 192));        // 32.0 and 37.8
-  CHECK(is_walked("full", 128, 192));        // 14.8 and 15.5
-  CHECK_FALSE(is_walked("full", 512, 130));  // 30.8 and 29.6
-  CHECK(is_walked("full", 512, 256));        // 44.1 and 50.3
+  CHECK(is_walked("full", 512, 192));            // 32.0 and 37.8
+  CHECK_FALSE(is_walked("full", 512, 192, 80));  // 28.7 on an H100, and 25.4 by lists
+  CHECK(is_walked("full", 128, 192));            // 14.8 and 15.5
+  CHECK_FALSE(is_walked("full", 512, 130));      // 30.8 and 29.6
+  CHECK(is_walked("full", 512, 256));            // 44.1 and 50.3
   CHECK(is_walked("full", 512, 200, 96));
   CHECK(is_walked("full", 320, 256));        // 34.9 and 36.8
   CHECK_FALSE(is_walked("full", 200, 256));  // 26.3 and 26.3
@@ -272,10 +273,10 @@ TEST_CASE("tiles of short heads go side by side where they are many") {
 
 TEST_CASE("tiles of a head that share stages go side by side, but along long windows") {
   // On an H200, in microseconds, and with the heads side by side.
-  CHECK(is_in_turn("full", 160, 300, 64));          // 18.1 and 19.5
-  CHECK(is_in_turn("full", 32, 768, 64));           // 17.1 and 17.4
-  CHECK_FALSE(is_in_turn("full", 16, 384, 64));     // 8.5 and 8.5
-  CHECK(is_in_turn("full", 256, 320, 96));          // 35.3 and 36.0
+  CHECK(is_in_turn("full", 160, 300, 64));       // 18.1 and 19.5
+  CHECK(is_in_turn("full", 32, 768, 64));        // 17.1 and 17.4
+  CHECK_FALSE(is_in_turn("full", 16, 384, 64));  // 8.5 and 8.5
+  CHECK(is_in_turn("full", 64, 512, 128));
   CHECK(is_in_turn("sliding", 24, 6400, 64));       // 37.6 and 38.7
   CHECK(is_in_turn("sliding", 32, 9216, 128));      // 103.6 and 107.7; on an H100 116.5 and 131.3
   CHECK_FALSE(is_in_turn("window", 24, 2048, 64));  // 35.3 and 31.7
@@ -443,28 +444,44 @@ TEST_CASE("wide heads of 128 queries and keys go to lists, a tile each, where th
 }
 
 TEST_CASE(
-    "many tiles of wide heads that see all go to lists, but of few keys or many narrow ones") {
-  const auto has_lists = [](const char* mask, std::int64_t heads, std::int64_t length,
-                            std::int64_t head_dim) {
-    return kernel_of(attention(mask, heads, length, head_dim)) == "attention_block_wise_sm90";
+    "many tiles of wide heads that see all go to lists, where their waves leave fewer places") {
+  const auto rows_of_lists = [](const char* mask, std::int64_t heads, std::int64_t length,
+                                std::int64_t head_dim) {
+    const fusion::Option option =
+        lowered_by(attention(mask, heads, length, head_dim)).options.at(0).at(0);
+    return option.kernel == "attention_block_wise_sm90" ? option.config.at("tile_q") : 0;
+  };
+  const auto has_lists = [&](const char* mask, std::int64_t heads, std::int64_t length,
+                             std::int64_t head_dim) {
+    return rows_of_lists(mask, heads, length, head_dim) > 0;
   };
   // On an H200, in microseconds, and with bands.
-  CHECK(has_lists("full", 128, 384, 128));       // 27.3 and 30.9
-  CHECK(has_lists("full", 32, 4096, 128));       // 397 and 414
-  CHECK(has_lists("full", 32, 2048, 96));        // 97 and 103
-  CHECK(has_lists("full", 192, 256, 80));        // 18.5 and 21.0
-  CHECK_FALSE(has_lists("full", 512, 320, 80));  // 71.5 and 59.8: half of a large tile is empty
-  CHECK_FALSE(has_lists("full", 256, 320, 96));  // 41.8 and 35.7
+  CHECK(has_lists("full", 128, 384, 128));  // 27.3 and 30.9
+  CHECK(has_lists("full", 32, 4096, 128));  // 397 and 414
+  CHECK(has_lists("full", 32, 2048, 96));   // 97 and 103
+  CHECK(has_lists("full", 192, 256, 80));   // 18.5 and 21.0
   CHECK(has_lists("full", 128, 1025, 96));
   CHECK(has_lists("full", 256, 320, 128));   // 41.3 and 41.7
   CHECK(has_lists("full", 64, 2048, 72));    // 193 and 214, as TMA is slow with such rows
   CHECK(has_lists("full", 1536, 150, 112));  // 67 and 81
   CHECK(has_lists("full", 512, 130, 96));
   CHECK_FALSE(has_lists("full", 64, 150, 112));
-  CHECK(has_lists("full", 192, 512, 80));         // 45.3 and 46.7
-  CHECK_FALSE(has_lists("full", 192, 256, 96));   // 23.7 and 22.6
-  CHECK_FALSE(has_lists("full", 128, 1024, 80));  // 106.7 and 101.2
-  CHECK_FALSE(has_lists("full", 64, 512, 128));   // 23.3 and 22.1
+  // On an H100, with keys of whole heads at once: 20.3 and 24.3, 35.6 and 40.0; but 18.2 and 16.5.
+  CHECK(rows_of_lists("full", 384, 160, 80) == 192);
+  CHECK(rows_of_lists("full", 480, 192, 128) == 192);
+  CHECK_FALSE(has_lists("full", 160, 160, 128));
+  // And with bands.
+  CHECK(rows_of_lists("full", 512, 320, 80) == 192);     // 52.9 and 62.6
+  CHECK(rows_of_lists("full", 256, 320, 96) == 192);     // 33.3 and 37.2
+  CHECK(rows_of_lists("full", 192, 256, 96) == 128);     // 20.4 and 22.9
+  CHECK(rows_of_lists("full", 128, 1024, 80) == 128);    // 99.7 and 102.1
+  CHECK(rows_of_lists("full", 16, 2304, 128) == 192);    // 84.0 and 104.8
+  CHECK(rows_of_lists("causal", 224, 1025, 88) == 192);  // 148 and 186
+  CHECK_FALSE(has_lists("causal", 144, 600, 120));       // 55.8 and 51.9
+  CHECK_FALSE(has_lists("causal", 64, 400, 104));        // 23.9 and 21.3
+  CHECK_FALSE(has_lists("causal", 96, 1024, 80));        // 59.8 and 49.2
+  CHECK(has_lists("full", 192, 512, 80));                // 45.3 and 46.7
+  CHECK_FALSE(has_lists("full", 64, 512, 128));          // 23.3 and 22.1
   CHECK_FALSE(has_lists("causal", 128, 512, 128));
 }
 
@@ -523,6 +540,31 @@ TEST_CASE("few query tiles along a band have an SM each, share it with one more,
   CHECK(blocks_per_sm("causal", 6, 4096) == 2);
   CHECK(blocks_per_sm("causal", 8, 2048, 128) == 1);
   CHECK(blocks_per_sm("causal", 32, 512, 128) == 2);
+}
+
+TEST_CASE("one warp group has the keys of a few queries where tiles are about as many as SMs") {
+  const auto tile_k = [](std::int64_t heads, std::int64_t q_len, std::int64_t kv_len) {
+    Graph graph("attention");
+    const auto q = graph.input("q", {1, heads, q_len, 64}, DType::Float16);
+    const auto k = graph.input("k", {1, heads, kv_len, 64}, DType::Float16);
+    const auto v = graph.input("v", {1, heads, kv_len, 64}, DType::Float16);
+    graph.output("o", graph.attention(q, k, v, {}));
+    return config_of(graph).at("tile_k");
+  };
+  CHECK(tile_k(160, 1, 257) == 64);  // 10.6 us on an H100, and 11.9 with two
+  CHECK(tile_k(160, 16, 512) == 64);
+  CHECK(tile_k(160, 17, 512) == 128);
+  CHECK(tile_k(160, 1, 513) == 128);
+}
+
+TEST_CASE("up to two causal tiles for each SM are large where rows of keys are slow") {
+  // On an H100, in microseconds, and with tiles of 64 queries.
+  CHECK(config_of("causal", 24, 577, 72).at("tile_q") == 128);  // 15.5 and 17.1
+  CHECK(config_of("causal", 24, 577, 40).at("tile_q") == 128);  // 13.7 and 15.7
+  CHECK(config_of("causal", 20, 600, 56).at("tile_q") == 64);   // 12.4 and 13.3
+  CHECK(config_of("causal", 10, 1400, 40).at("stages") == 4);   // 19.5 and 21.1
+  CHECK(config_of("causal", 10, 1400, 40).at("tile_k") == 128);
+  CHECK(config_of("causal", 24, 577, 64).at("tile_q") == 64);
 }
 
 TEST_CASE("few tiles that see all are large, or go to lists, where rows of keys fill no lines") {

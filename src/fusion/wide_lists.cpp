@@ -1,0 +1,122 @@
+#include "fusion/wide_lists.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "fusion/attention_use.hpp"
+#include "mask/bits.hpp"
+
+namespace stof::fusion {
+
+namespace {
+
+using kernel::KernelConfig;
+
+constexpr double kFewestTiles = 3;  // of 64 queries, for each SM, as was timed
+constexpr std::int64_t kFewKeys = 192;
+constexpr std::int64_t kManyKeys = 6144;
+constexpr std::int64_t kWidest = 128;
+
+// Microseconds that a block of an H100 takes for a query tile, and for 64 keys of it, more for each
+// 64 dimensions or if TMA is slow with their rows. Fitted to 49 to 56 shapes of 72 to 128
+// dimensions, 160 to 4096 keys and 3 to 100 tiles for each SM, with errors of 5 % (7 in bands).
+struct BlockTimes {
+  double tile;
+  double keys;
+  double dims_of_keys;
+  double slow_keys;
+};
+
+constexpr BlockTimes kListsOf192 = {1.71, 0.582, 0.220, 0.076};
+constexpr BlockTimes kListsOf128 = {1.27, 0.368, 0.180, 0.257};   // 128 keys at a time
+constexpr BlockTimes kPairOfBands = {3.39, 0.868, 0.332, 0.449};  // two blocks on an SM
+constexpr BlockTimes kLastBand = {2.66, 1.02, 0, 0};              // one that has an SM to itself
+constexpr double kStartOfLists = 8.1;
+constexpr double kStartOfBands = 6.2;
+
+double time_of(const Use& use, const BlockTimes& times, std::int64_t key_tiles) {
+  const auto width = static_cast<double>(mask::ceil_div(columns(use), 16)) / 4;
+  const double slow = has_rows_of(use, 16) ? 0 : times.slow_keys;
+  return times.tile +
+         static_cast<double>(key_tiles) * (times.keys + width * times.dims_of_keys + slow);
+}
+
+// Of all tiles, of so many queries, of which the busiest SM has one after the other.
+double time_of_lists(const Use& use, const BlockTimes& times, std::int64_t rows,
+                     std::int64_t step_tiles) {
+  const std::int64_t waves = mask::ceil_div(query_tiles(use, rows), sm_count(use));
+  const std::int64_t key_tiles =
+      mask::ceil_div(use.dim("kv_len"), step_tiles * mask::kTile) * step_tiles;
+  return kStartOfLists + static_cast<double>(waves) * time_of(use, times, key_tiles);
+}
+
+double time_of_bands(const Use& use) {
+  const std::int64_t waves = mask::ceil_div(query_tiles(use, 2 * mask::kTile), sm_count(use));
+  const std::int64_t key_tiles = mask::ceil_div(use.dim("kv_len"), mask::kTile);
+  return kStartOfBands + static_cast<double>(waves / 2) * time_of(use, kPairOfBands, key_tiles) +
+         static_cast<double>(waves % 2) * time_of(use, kLastBand, key_tiles);
+}
+
+bool has_many_tiles(const Use& use) {
+  return !has_one_tile(use) && use.dim("kv_len") > kFewKeys && use.dim("kv_len") <= kManyKeys &&
+         tiles_per_sm(use) >= kFewestTiles;
+}
+
+// Whether heads are a tile of 192 queries each, of which the last wave leaves few places. Of 10
+// such shapes all take 7 to 24 % less than kernels that have all keys of a head at once.
+bool has_tiles_of_192(const Use& use) {
+  constexpr double kMostPlaces = 1.25;  // for each head
+  const auto is_one = [](std::int64_t length) { return length > 128 && length <= 192; };
+  const std::int64_t heads = use.dim("batch") * use.dim("heads");
+  return is_one(use.dim("q_len")) && is_one(use.dim("kv_len")) && heads > sm_count(use) &&
+         !leaves_places(heads, sm_count(use), kMostPlaces);
+}
+
+// Whether causal rows are ones that TMA is slow with, which tiles of 192 queries read least often:
+// 2 to 23 % less in 12 shapes. Fewer tiles do not balance each other, 25 % more of 1.2 for each SM;
+// of shorter rows too much of the last tile is empty, 7 % more of 600 queries.
+bool has_slow_causal_rows(const Use& use, const mask::Band& band) {
+  constexpr std::int64_t kShort = 640;
+  const bool is_causal =
+      band.first <= 1 - use.dim("q_len") && band.end == 1 && use.dim("q_len") == use.dim("kv_len");
+  return is_causal && !has_rows_of(use, 16) && use.dim("q_len") >= kShort &&
+         use.dim("kv_len") <= kManyKeys &&
+         2 * query_tiles(use, 3 * mask::kTile) > 5 * sm_count(use);
+}
+
+KernelConfig list_setting(bool is_of_192) {
+  return KernelConfig{{"tile_q", is_of_192 ? 192 : 128},
+                      {"tile_k", is_of_192 ? 64 : 128},
+                      {"slots", is_of_192 ? 6 : 4},
+                      {"blocks_per_sm", 1},
+                      {"overlap", 1},
+                      {"query_slots", 2}};
+}
+
+}  // namespace
+
+std::optional<KernelConfig> list_setting_for_wide_heads(const Use& use, const mask::Band& band) {
+  if (use.ports.contains("kv_lengths") || !has_wide_heads(use) || columns(use) > kWidest) {
+    return std::nullopt;
+  }
+  if (has_slow_causal_rows(use, band)) {
+    return list_setting(true);
+  }
+  if (!sees_all(use, band)) {
+    return std::nullopt;
+  }
+  if (has_tiles_of_192(use)) {
+    return list_setting(true);
+  }
+  if (!has_many_tiles(use)) {
+    return std::nullopt;
+  }
+  const double of_192 = time_of_lists(use, kListsOf192, 3 * mask::kTile, 1);
+  const double of_128 = time_of_lists(use, kListsOf128, 2 * mask::kTile, 2);
+  if (time_of_bands(use) <= std::min(of_192, of_128)) {
+    return std::nullopt;
+  }
+  return list_setting(of_192 < of_128);
+}
+
+}  // namespace stof::fusion
