@@ -626,14 +626,14 @@ Sections sections(const Problem& problem, const KernelConfig& config, const Tile
   const std::int64_t sm_count = problem.scope->device.at("device.sm_count");
   const std::int64_t most =
       tile_replicas_of_section(problem, config.at("tile_q"), l2_bytes, sm_count);
-  if (tiles == nullptr || long_tiles.parts > 1) {
+  // Packed tiles take as long either way.
+  if (tiles == nullptr || long_tiles.parts > 1 ||
+      problem.contract->name != "attention_block_wise_sm90") {
     return sections(copies, most);
   }
-  // Packed tiles, and heads that share keys, gain little: -2 to 5 % more where rows are uneven.
-  const bool reads_much = problem.contract->name == "attention_block_wise_sm90" &&
-                          problem.scope->dims.at("heads") == problem.scope->dims.at("kv_heads");
+  const auto& dims = problem.scope->dims;
   return sections_of_waves(*tiles, copies, most, sm_count * config.at("blocks_per_sm"),
-                           reads_much ? 2 : 1);
+                           dims.at("heads") / dims.at("kv_heads"));
 }
 
 Prediction predict_attention(const Sm& sm, const Problem& problem, const KernelConfig& config,
@@ -675,6 +675,15 @@ std::vector<KernelConfig> attention_settings(const Problem& problem) {
     return {};
   }
   std::vector<KernelConfig> settings = found->second;
+  // The model does not see how many places there are, of which eight fit up to 128 columns.
+  constexpr std::int64_t kWidestOfEight = 128;
+  if (takes_long_tiles(*problem.contract) &&
+      std::max(problem.scope->dims.at("head_dim"), problem.scope->dims.at("value_dim")) <=
+          kWidestOfEight) {
+    std::erase_if(settings, [](const KernelConfig& one) {
+      return one.at("tile_q") == 128 && one.at("slots") == 5;
+    });
+  }
   // Half of a larger tile would be empty, which the model does not mind where DRAM is all that
   // counts.
   if (takes_long_tiles(*problem.contract) && problem.scope->dims.at("q_len") <= mask::kTile) {

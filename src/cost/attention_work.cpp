@@ -74,13 +74,21 @@ bool packs_nothing(const TileWork& packed, const TileWork& plain) {
   return visits(packed) > (1 - kLeastGain) * visits(plain);
 }
 
-Sections sections(std::int64_t replicas, std::int64_t most) {
-  const std::int64_t each = mask::ceil_div(replicas, mask::ceil_div(replicas, most));
+namespace {
+
+Sections sections_of(std::int64_t each, std::int64_t replicas) {
   return {.each = each, .last = (replicas - 1) % each + 1};
 }
 
+}  // namespace
+
+Sections sections(std::int64_t replicas, std::int64_t most) {
+  return sections_of(mask::ceil_div(replicas, mask::ceil_div(replicas, most)), replicas);
+}
+
 Sections sections_of_waves(const TileWork& work, std::int64_t replicas, std::int64_t most,
-                           std::int64_t at_once, std::int64_t longest_of_median) {
+                           std::int64_t at_once, std::int64_t heads_of_keys) {
+  constexpr std::int64_t kMuchLonger = 2;  // than the median
   std::int64_t tiles = 0;
   for (const TileGroup& group : work.groups) {
     tiles += group.count;
@@ -88,12 +96,13 @@ Sections sections_of_waves(const TileWork& work, std::int64_t replicas, std::int
   if (tiles == 0) {
     return sections(replicas, most);
   }
+  const std::int64_t wave = std::clamp(at_once / tiles, std::int64_t{1}, most);
+  const std::int64_t each = wave < heads_of_keys ? wave : wave / heads_of_keys * heads_of_keys;
   const std::int64_t longest = work.groups.front().entries;
-  const std::int64_t each = std::clamp(at_once / tiles, std::int64_t{1}, most);
   if (longest == work.groups.back().entries) {
-    return {.each = each, .last = (replicas - 1) % each + 1};
+    return sections_of(each, replicas);
   }
-  if (longest > longest_of_median * median_entries(work, tiles)) {
+  if (heads_of_keys > 1 || longest > kMuchLonger * median_entries(work, tiles)) {
     return sections(replicas, most);
   }
   const std::int64_t balanced =
@@ -109,7 +118,8 @@ LongTiles long_tiles(const TileWork& work, std::int64_t replicas, std::int64_t s
   constexpr std::int64_t kMostParts = 16;
   constexpr std::int64_t kLeastOthers = 16;  // to one of a few long tiles
   constexpr std::int64_t kLeastShared = 24;  // entries of tiles of which none is long
-  constexpr std::int64_t kLeastOfFull = 14;  // where all see as much, and leave two SMs idle each
+  constexpr std::int64_t kLeastOfFull =
+      14;  // where all see as much, and there are two more SMs each
   std::int64_t count = 0;
   std::int64_t entries = 0;
   for (const TileGroup& group : work.groups) {
@@ -125,10 +135,11 @@ LongTiles long_tiles(const TileWork& work, std::int64_t replicas, std::int64_t s
   // SMs that would be left over take their shares of tiles that are about as long as each other,
   // and for the most part full: bitmaps take longer than is known here, and rows may be gathered.
   const std::int64_t each = workers / (count * replicas);
-  const bool are_alike = longest_row == work.groups.back().entries && work.groups.front().part == 0;
+  const bool are_alike = longest_row == work.groups.back().entries &&
+                         work.groups.front().part == 0 && sm_count / (count * replicas) > 2;
   if (count * replicas <= sm_count && each > 1 &&
-      longest_row >= (are_alike && each > 2 ? kLeastOfFull : kLeastShared) &&
-      longest_row <= 2 * median && 2 * work.groups.front().part <= longest_row) {
+      longest_row >= (are_alike ? kLeastOfFull : kLeastShared) && longest_row <= 2 * median &&
+      2 * work.groups.front().part <= longest_row) {
     const std::int64_t parts = std::min({kMostParts, each, longest_row / kLeastEntries});
     return {.count = longer_than(work, parts * kLeastOfShort - 1), .parts = parts};
   }

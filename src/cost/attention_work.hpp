@@ -66,13 +66,13 @@ struct Sections {
 // Those of which `most` replicas have room in L2 together, all as long as each other but for one.
 Sections sections(std::int64_t replicas, std::int64_t most);
 
-// Those of one wave of blocks, `at_once` of them, where no tile has more than `longest_of_median`
-// times the entries of the median one, so that others would wait for it; else as above. Memory then
-// has as much to do in each wave: of more heads at once the first wave reads all their keys, and
-// those after it none. What is left at the end is balanced in two waves, unless all tiles have as
-// many entries.
+// Those of one wave of blocks, `at_once` of them, where no tile has more than twice the entries of
+// the median one, so that others would wait for it; else as above, and of uneven tiles of heads
+// that share keys too, `heads_of_keys` of them, which read little. Memory then has as much to do in
+// each wave: of more heads at once the first wave reads all their keys, and those after it none.
+// What is left at the end is balanced in two waves, unless all tiles have as many entries.
 Sections sections_of_waves(const TileWork& work, std::int64_t replicas, std::int64_t most,
-                           std::int64_t at_once, std::int64_t longest_of_median);
+                           std::int64_t at_once, std::int64_t heads_of_keys);
 
 // The same work with those in parts, which come first, in the order in which it is done.
 TileWork in_parts(const TileWork& work, const LongTiles& long_tiles);

@@ -49,9 +49,8 @@
 //   tile_wait_ns + e keys_wait_ns + (e 64 / tile_k) step_wait_ns + p (by the class),
 // which is less with several key groups, and for query_wait_ns too if it has room for the queries
 // of one tile: wait is the makespan of these over all blocks that are there at once, and that of
-// the SMs. Lists go through heads whose keys L2 does not hold together in sections, the last of
-// which begins when the others are done. Memory takes dram; the first cold_us of it come in front
-// of all else.
+// the SMs. Lists go through heads in sections, the last of which begins when the others are done.
+// Memory takes dram; the first cold_us of it come in front of all else.
 //
 // Attention over rows: blocks = row_ns + w row_width_ns for each warp, core = batch_ns ceil(keys /
 // 32), l2 = a K and a V row for each key; wait is the longest row, in one warp or several, behind

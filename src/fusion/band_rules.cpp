@@ -136,8 +136,10 @@ bool are_for_short_heads(const Use& use, const mask::Band& band, bool is_even) {
     std::int64_t rows;   // more than so many
     double most_longer;  // the longest block than their mean
   };
+  constexpr std::int64_t kMostRows = 256;  // that the kernel takes
+  constexpr std::int64_t kMostHeads = 1024;
   if (!has_wide_heads(use) || use.dim("heads") != use.dim("kv_heads") ||
-      !has_open_side(use, band)) {
+      !has_open_side(use, band) || use.dim("q_len") > kMostRows || use.dim("heads") > kMostHeads) {
     return false;
   }
   const bool has_three = use.dim("q_len") <= 3 * mask::kTile;
@@ -227,7 +229,8 @@ std::optional<KernelConfig> list_setting_for_bands(const Use& use, const Attenti
     config = {{"tile_q", 128},      {"tile_k", 64}, {"slots", 4},
               {"blocks_per_sm", 1}, {"overlap", 1}, {"query_slots", 2}};
   }
-  // Short heads one after the other are as fast as tiles of 192 queries where rows fill lines.
+  // One after the other they are as fast as tiles of 192 queries where rows fill lines, and faster
+  // where they have more keys.
   const bool has_one_large_tile =
       use.dim("kv_len") <= 3 * mask::kTile && !has_rows_of(use, 2 * mask::kTile);
   return config && is_setting(use, *config) &&

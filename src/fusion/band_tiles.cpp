@@ -7,7 +7,6 @@
 #include "fusion/attention_use.hpp"
 #include "fusion/band_order.hpp"
 #include "fusion/settings.hpp"
-#include "fusion/wide_lists.hpp"
 #include "mask/bits.hpp"
 
 namespace stof::fusion {
@@ -108,13 +107,14 @@ bool are_lists_of_few_faster(const Use& use, std::int64_t keys, double per_sm) {
 }
 
 // Whether one warp group is faster than two that share the keys of a tile, since all it takes of
-// queries is a row or two of 16: 3 to 13 % on an H100, with 257 to 512 keys of 64 dimensions.
+// queries is 16 rows: 2 to 13 % on an H100, with 257 to 512 keys of 48 and 64 dimensions.
 bool are_keys_of_few_queries_few(const Use& use, std::int64_t keys, double per_sm) {
   constexpr std::int64_t kFewest = 256;
   constexpr std::int64_t kMost = 512;
   constexpr double kFewestTiles = 0.75;  // for each SM; fewer share the keys out
-  return use.dim("q_len") <= cost::kFewQueryRows && !has_wide_heads(use) && keys > kFewest &&
-         keys <= kMost && per_sm > kFewestTiles;
+  return use.dim("q_len") <= cost::kFewQueryRows && !has_wide_heads(use) && !has_slow_rows(use) &&
+         !has_thin_rows(use) && keys == use.dim("kv_len") && keys > kFewest && keys <= kMost &&
+         per_sm > kFewestTiles;
 }
 
 // Of tiles with as many keys each, `per_sm` of them for each SM.
@@ -188,11 +188,13 @@ std::optional<KernelConfig> slow_uneven_tiles_config(const Use& use, std::int64_
 }
 
 // Of tiles some of which have few keys; the last ones have the most where `keys_grow`. Large ones
-// take 3 to 13 % less on an H100 where rows are slow and more than one SM's share of tiles.
+// take 3 to 13 % less on an H100 where rows are slow, and tiles more than 1.3 for each SM; of 40
+// dimensions and many keys two warp groups that share them do.
 std::optional<KernelConfig> few_uneven_tiles_config(const Use& use, std::int64_t keys,
                                                     double per_sm, bool is_wide, bool keys_grow) {
   constexpr std::int64_t kShortSlowRow = 512;
   constexpr std::int64_t kLongSlimRow = 1024;
+  constexpr std::int64_t kLongestTimed = 2048;
   constexpr std::int64_t kSlowDims = 40;  // of 56 they are up to 7 % slower
   const bool has_few = per_sm <= 4.0 / 3;
   if (keys > (has_few ? 4096 : 8192)) {
@@ -208,7 +210,7 @@ std::optional<KernelConfig> few_uneven_tiles_config(const Use& use, std::int64_t
                : uneven_tiles_config(use, keys, is_wide);
   }
   if (!has_few && has_slow_rows(use) && (is_wide || columns(use) == kSlowDims) &&
-      keys > kShortSlowRow) {
+      keys > kShortSlowRow && keys <= kLongestTimed && !has_one_tile(use)) {
     return is_wide || keys <= kLongSlimRow ? large_overlapped_band_setting()
                                            : lone_band_setting(is_wide);
   }
@@ -416,9 +418,6 @@ std::optional<KernelConfig> band_tiles_config(const Use& use, double per_row) {
   const bool is_wide = has_wide_heads(use);
   const std::int64_t span = keys_of_queries(use, mask::kTile);
   const double per_sm = tiles_per_sm(use);
-  if (list_setting_for_wide_heads(use, band_of(use))) {
-    return std::nullopt;
-  }
   if (span <= kMostAtOnce && (is_wide || per_sm <= kFewTiles || has_even_rows(use, per_row))) {
     if (has_keys_to_leave_out(use, span, per_row)) {
       return overlapped_band_setting();

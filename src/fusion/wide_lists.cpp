@@ -12,11 +12,6 @@ namespace {
 
 using kernel::KernelConfig;
 
-constexpr double kFewestTiles = 3;  // of 64 queries, for each SM, as was timed
-constexpr std::int64_t kFewKeys = 192;
-constexpr std::int64_t kManyKeys = 6144;
-constexpr std::int64_t kWidest = 128;
-
 // Microseconds that a block of an H100 takes for a query tile, and for 64 keys of it, more for each
 // 64 dimensions or if TMA is slow with their rows. Fitted to 49 to 56 shapes of 72 to 128
 // dimensions, 160 to 4096 keys and 3 to 100 tiles for each SM, with errors of 5 % (7 in bands).
@@ -57,9 +52,13 @@ double time_of_bands(const Use& use) {
          static_cast<double>(waves % 2) * time_of(use, kLastBand, key_tiles);
 }
 
+// As was timed.
 bool has_many_tiles(const Use& use) {
-  return !has_one_tile(use) && use.dim("kv_len") > kFewKeys && use.dim("kv_len") <= kManyKeys &&
-         tiles_per_sm(use) >= kFewestTiles;
+  constexpr double kFewestTiles = 3;  // of 64 queries, for each SM
+  constexpr std::int64_t kFewKeys = 192;
+  constexpr std::int64_t kManyKeys = 4096;
+  return use.dim("q_len") > 2 * mask::kTile && use.dim("kv_len") > kFewKeys &&
+         use.dim("kv_len") <= kManyKeys && tiles_per_sm(use) >= kFewestTiles;
 }
 
 // Whether heads are a tile of 192 queries each, of which the last wave leaves few places. Of 10
@@ -77,11 +76,11 @@ bool has_tiles_of_192(const Use& use) {
 // of shorter rows too much of the last tile is empty, 7 % more of 600 queries.
 bool has_slow_causal_rows(const Use& use, const mask::Band& band) {
   constexpr std::int64_t kShort = 640;
+  constexpr std::int64_t kLong = 6144;
   const bool is_causal =
       band.first <= 1 - use.dim("q_len") && band.end == 1 && use.dim("q_len") == use.dim("kv_len");
   return is_causal && !has_rows_of(use, 16) && use.dim("q_len") >= kShort &&
-         use.dim("kv_len") <= kManyKeys &&
-         2 * query_tiles(use, 3 * mask::kTile) > 5 * sm_count(use);
+         use.dim("kv_len") <= kLong && 2 * query_tiles(use, 3 * mask::kTile) > 5 * sm_count(use);
 }
 
 KernelConfig list_setting(bool is_of_192) {
@@ -96,7 +95,9 @@ KernelConfig list_setting(bool is_of_192) {
 }  // namespace
 
 std::optional<KernelConfig> list_setting_for_wide_heads(const Use& use, const mask::Band& band) {
-  if (use.ports.contains("kv_lengths") || !has_wide_heads(use) || columns(use) > kWidest) {
+  constexpr std::int64_t kMostColumns = 128;
+  if (use.ports.contains("kv_lengths") || columns(use) > kMostColumns ||
+      std::min(use.dim("head_dim"), use.dim("value_dim")) <= mask::kTile) {
     return std::nullopt;
   }
   if (has_slow_causal_rows(use, band)) {

@@ -92,22 +92,24 @@ TEST_CASE("sections have room in L2, or are waves of tiles of which none is much
   CHECK(cost::sections(61, 60) == Sections{31, 30});
   CHECK(cost::sections(192, 60) == Sections{48, 48});
   const cost::TileWork full{.tile_q = 128, .groups = {{8, 0, 4}}};
-  CHECK(cost::sections_of_waves(full, 1024, 60, 132, 2) == Sections{33, 1});
-  CHECK(cost::sections_of_waves(full, 33, 60, 132, 2) == Sections{33, 33});
-  CHECK(cost::sections_of_waves(full, 1024, 20, 132, 2) == Sections{20, 4});
+  CHECK(cost::sections_of_waves(full, 1024, 60, 132, 1) == Sections{33, 1});
+  CHECK(cost::sections_of_waves(full, 33, 60, 132, 1) == Sections{33, 33});
+  CHECK(cost::sections_of_waves(full, 1024, 20, 132, 1) == Sections{20, 4});
+  CHECK(cost::sections_of_waves(full, 1024, 60, 132, 4) == Sections{32, 32});
+  CHECK(cost::sections_of_waves(full, 1024, 60, 12, 4) == Sections{3, 1});
   const cost::TileWork longer{.tile_q = 128, .groups = {{200, 0, 200}}};
-  CHECK(cost::sections_of_waves(longer, 10, 6, 132, 2) == Sections{1, 1});
+  CHECK(cost::sections_of_waves(longer, 10, 6, 132, 1) == Sections{1, 1});
   // Uneven ones are balanced in the last two waves, or as many as L2 has room for.
   const cost::TileWork causal{.tile_q = 128,
                               .groups = {{8, 2, 1}, {6, 2, 1}, {4, 2, 1}, {2, 2, 1}}};
-  CHECK(cost::sections_of_waves(causal, 600, 90, 132, 2) == Sections{33, 72});
-  CHECK(cost::sections_of_waves(causal, 600, 40, 132, 2) == Sections{33, 39});
-  CHECK(cost::sections_of_waves(causal, 60, 90, 132, 2) == Sections{33, 60});
+  CHECK(cost::sections_of_waves(causal, 600, 90, 132, 1) == Sections{33, 72});
+  CHECK(cost::sections_of_waves(causal, 600, 40, 132, 1) == Sections{33, 39});
+  CHECK(cost::sections_of_waves(causal, 60, 90, 132, 1) == Sections{33, 60});
   // One that others would wait for comes first, of all that have room.
-  CHECK(cost::sections_of_waves(causal, 600, 90, 132, 1) == Sections{86, 84});
+  CHECK(cost::sections_of_waves(causal, 600, 90, 132, 4) == Sections{86, 84});
   CHECK(cost::sections_of_waves({.tile_q = 128, .groups = {{13, 2, 1}, {6, 2, 3}}}, 600, 90, 132,
-                                2) == Sections{86, 84});
-  CHECK(cost::sections_of_waves({.tile_q = 128, .groups = {}}, 4, 90, 132, 2) == Sections{4, 4});
+                                1) == Sections{86, 84});
+  CHECK(cost::sections_of_waves({.tile_q = 128, .groups = {}}, 4, 90, 132, 1) == Sections{4, 4});
 }
 
 TEST_CASE("tiles that leave SMs with nothing to do are worked on in parts") {
@@ -128,6 +130,7 @@ TEST_CASE("tiles that leave SMs with nothing to do are worked on in parts") {
   CHECK(parts({{14, 0, 4}}, 11) == LongTiles{4, 3});
   CHECK(parts({{14, 0, 4}}, 12) == LongTiles{});  // 18.3 us, and 19.6 in two parts
   CHECK(parts({{13, 0, 4}}, 4) == LongTiles{});
+  CHECK(cost::long_tiles({.tile_q = 64, .groups = {{14, 0, 4}}}, 33, 33, 132, 4) == LongTiles{});
   CHECK(parts({{23, 0, 2}, {22, 0, 2}}, 4) == LongTiles{});
   CHECK(parts({{23, 1, 4}}, 4) == LongTiles{});
   CHECK(cost::long_tiles({.tile_q = 64, .groups = {{64, 33, 4}}}, 4, 4, 132, 2) == LongTiles{});

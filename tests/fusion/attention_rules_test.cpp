@@ -112,7 +112,7 @@ TEST_CASE("masks that leave much of their tiles empty are packed") {
 }
 
 TEST_CASE("lists go along heads in sections whose keys L2 holds, or of a wave of blocks") {
-  // Half of an H200's holds keys and values of 60 heads; its kernels take the section last.
+  // Half of an H200's holds keys and values of 60 heads; its kernels take both numbers last.
   const auto sections = [](const Graph& graph) {
     const fusion::Lowered lowered = lowered_by(graph);
     const std::string& file = lowered.specs.at(0).file;

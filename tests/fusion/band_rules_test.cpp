@@ -480,8 +480,19 @@ TEST_CASE(
   CHECK_FALSE(has_lists("causal", 144, 600, 120));       // 55.8 and 51.9
   CHECK_FALSE(has_lists("causal", 64, 400, 104));        // 23.9 and 21.3
   CHECK_FALSE(has_lists("causal", 96, 1024, 80));        // 59.8 and 49.2
-  CHECK(has_lists("full", 192, 512, 80));                // 45.3 and 46.7
-  CHECK_FALSE(has_lists("full", 64, 512, 128));          // 23.3 and 22.1
+  // Of more queries than heads that go one after the other may have.
+  const auto option_of = [](std::int64_t q_len) {
+    Graph graph("attention");
+    const auto q = graph.input("q", {1, 264, q_len, 128}, DType::Float16);
+    const auto k = graph.input("k", {1, 264, 256, 128}, DType::Float16);
+    const auto v = graph.input("v", {1, 264, 256, 128}, DType::Float16);
+    graph.output("o", graph.attention(q, k, v, {}));
+    return lowered_by(graph).options.at(0).at(0);
+  };
+  CHECK(option_of(512).config.at("tile_k") == 128);
+  CHECK(option_of(256).kernel == "attention_short_heads_sm90");
+  CHECK(has_lists("full", 192, 512, 80));        // 45.3 and 46.7
+  CHECK_FALSE(has_lists("full", 64, 512, 128));  // 23.3 and 22.1
   CHECK_FALSE(has_lists("causal", 128, 512, 128));
 }
 
