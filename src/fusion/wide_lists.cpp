@@ -48,8 +48,10 @@ double time_of_lists(const Use& use, const BlockTimes& times, std::int64_t rows,
 double time_of_bands(const Use& use) {
   const std::int64_t waves = mask::ceil_div(query_tiles(use, 2 * mask::kTile), sm_count(use));
   const std::int64_t key_tiles = mask::ceil_div(use.dim("kv_len"), mask::kTile);
-  return kStartOfBands + static_cast<double>(waves / 2) * time_of(use, kPairOfBands, key_tiles) +
-         static_cast<double>(waves % 2) * time_of(use, kLastBand, key_tiles);
+  const std::int64_t pairs = waves / 2;
+  const std::int64_t left = waves % 2;
+  return kStartOfBands + static_cast<double>(pairs) * time_of(use, kPairOfBands, key_tiles) +
+         static_cast<double>(left) * time_of(use, kLastBand, key_tiles);
 }
 
 // As was timed.
