@@ -11,6 +11,14 @@ namespace stof::cost {
 
 namespace {
 
+std::int64_t tile_count(const TileWork& work) {
+  std::int64_t tiles = 0;
+  for (const TileGroup& group : work.groups) {
+    tiles += group.count;
+  }
+  return tiles;
+}
+
 std::int64_t median_entries(const TileWork& work, std::int64_t count) {
   std::int64_t before = 0;
   for (const TileGroup& group : work.groups) {
@@ -29,6 +37,10 @@ std::int64_t longer_than(const TileWork& work, std::int64_t entries) {
     tiles += group.entries > entries ? group.count : 0;
   }
   return tiles;
+}
+
+Sections sections_of(std::int64_t each, std::int64_t replicas) {
+  return {.each = each, .last = (replicas - 1) % each + 1};
 }
 
 }  // namespace
@@ -74,14 +86,6 @@ bool packs_nothing(const TileWork& packed, const TileWork& plain) {
   return visits(packed) > (1 - kLeastGain) * visits(plain);
 }
 
-namespace {
-
-Sections sections_of(std::int64_t each, std::int64_t replicas) {
-  return {.each = each, .last = (replicas - 1) % each + 1};
-}
-
-}  // namespace
-
 Sections sections(std::int64_t replicas, std::int64_t most) {
   return sections_of(mask::ceil_div(replicas, mask::ceil_div(replicas, most)), replicas);
 }
@@ -89,10 +93,7 @@ Sections sections(std::int64_t replicas, std::int64_t most) {
 Sections sections_of_waves(const TileWork& work, std::int64_t replicas, std::int64_t most,
                            std::int64_t at_once, std::int64_t heads_of_keys) {
   constexpr std::int64_t kMuchLonger = 2;  // than the median
-  std::int64_t tiles = 0;
-  for (const TileGroup& group : work.groups) {
-    tiles += group.count;
-  }
+  const std::int64_t tiles = tile_count(work);
   if (tiles == 0) {
     return sections(replicas, most);
   }
@@ -120,10 +121,9 @@ LongTiles long_tiles(const TileWork& work, std::int64_t replicas, std::int64_t s
   constexpr std::int64_t kLeastShared = 24;  // entries of tiles of which none is long
   constexpr std::int64_t kLeastOfFull =
       14;  // where all see as much, and there are two more SMs each
-  std::int64_t count = 0;
+  const std::int64_t count = tile_count(work);
   std::int64_t entries = 0;
   for (const TileGroup& group : work.groups) {
-    count += group.count;
     entries += group.entries * group.count;
   }
   if (count == 0) {

@@ -111,7 +111,7 @@ class Model {
 
   // Settings worth a prediction: for the shipped kernels those that were the best for some shape,
   // not all of them allowed; none for other templates, whose defaults are taken. Of an attention
-  // only the contract counts.
+  // only the contract counts, and the dimensions of lists of tiles.
   std::vector<kernel::KernelConfig> settings(const Problem& problem) const;
 
   const base::DeviceProfile& device() const { return device_; }

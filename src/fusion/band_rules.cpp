@@ -164,28 +164,6 @@ std::optional<KernelConfig> short_heads_config(const Use& use, double per_row) {
              : std::nullopt;
 }
 
-// Whether queries and keys of a head are more than a tile of 64, and no more than one of 128.
-bool has_tile_of_128(const Use& use) {
-  return mask::ceil_div(use.dim("q_len"), mask::kTile) == 2 &&
-         mask::ceil_div(use.dim("kv_len"), mask::kTile) == 2;
-}
-
-// Whether lists of such heads, of which a block has one after the other, take less than bands, by
-// times on an H200: 4 to 16 % where all is seen and heads are more than SMs by a tenth, 6 to 9 % of
-// others with an open side where that leaves no SM without a head for long. Else they take 1 to
-// 18 % more. Where there are lengths, or wider heads, there is no band to be faster than.
-bool are_lists_of_heads_faster(const Use& use, const mask::Band& band) {
-  constexpr double kManyTiles = 6;  // for each SM
-  constexpr std::int64_t kWidestOfBands = 128;
-  if (tiles_per_sm(use) >= kManyTiles) {
-    return true;
-  }
-  const std::int64_t heads = use.dim("batch") * use.dim("heads");
-  return !use.ports.contains("kv_lengths") && columns(use) <= kWidestOfBands &&
-         10 * heads > 11 * sm_count(use) && has_open_side(use, band) &&
-         (sees_all(use, band) || !leaves_places(heads, sm_count(use)));
-}
-
 }  // namespace
 
 bool has_all_keys_at_once(const contract::TemplateContract& contract) {
@@ -224,11 +202,7 @@ std::optional<KernelConfig> list_setting_for_bands(const Use& use, const Attenti
   if (!band || !has_wide_heads(use) || mask.modifier.has_score() || packs(use.kernel->contract)) {
     return std::nullopt;
   }
-  std::optional<KernelConfig> config = list_setting_for_wide_heads(use, *band);
-  if (has_tile_of_128(use) && are_lists_of_heads_faster(use, *band)) {
-    config = {{"tile_q", 128},      {"tile_k", 64}, {"slots", 4},
-              {"blocks_per_sm", 1}, {"overlap", 1}, {"query_slots", 2}};
-  }
+  const std::optional<KernelConfig> config = list_setting_for_wide_heads(use, *band);
   // One after the other they are as fast as tiles of 192 queries where rows fill lines, and faster
   // where they have more keys.
   const bool has_one_large_tile =

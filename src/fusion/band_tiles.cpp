@@ -108,7 +108,7 @@ bool are_lists_of_few_faster(const Use& use, std::int64_t keys, double per_sm) {
 
 // Whether one warp group is faster than two that share the keys of a tile, since all it takes of
 // queries is 16 rows: 2 to 13 % on an H100, with 257 to 512 keys of 48 and 64 dimensions.
-bool are_keys_of_few_queries_few(const Use& use, std::int64_t keys, double per_sm) {
+bool is_one_group_faster(const Use& use, std::int64_t keys, double per_sm) {
   constexpr std::int64_t kFewest = 256;
   constexpr std::int64_t kMost = 512;
   constexpr double kFewestTiles = 0.75;  // for each SM; fewer share the keys out
@@ -123,7 +123,7 @@ std::optional<KernelConfig> few_even_tiles_config(const Use& use, std::int64_t k
   if (are_lists_of_few_faster(use, keys, per_sm)) {
     return std::nullopt;
   }
-  if (are_keys_of_few_queries_few(use, keys, per_sm)) {
+  if (is_one_group_faster(use, keys, per_sm)) {
     return overlapped_band_setting();
   }
   if (per_sm <= 1) {

@@ -37,9 +37,9 @@ struct AttentionSlot {
 };
 
 // The grid goes through the replicas in sections, each from the longest entries to the shortest: so
-// long ones start early, and all entries of a head find its keys in L2. All but the
-// last section have `section` replicas; that one may have more, or fewer. Here and below divisions
-// are left out where they can be.
+// long ones start early, and all entries of a head find its keys in L2. All sections but the last
+// have `section` replicas; that one may have more, or fewer. Here and below divisions are left out
+// where they can be.
 __device__ __forceinline__ AttentionSlot attention_slot(const AttentionGrid& grid, int entries,
                                                         int per_block, int block) {
   const int blocks = (entries + per_block - 1) / per_block;
