@@ -136,6 +136,10 @@ json scope_variables(const contract::TemplateContract& contract,
   return all;
 }
 
+json mask_variables(mask::MaskClass mask_class, const contract::ContractScope& scope) {
+  return {{"class", mask::name(mask_class)}, {"has_long_tiles", scope.mask_long_tiles > 0}};
+}
+
 json variables(const Use& use, const Chain& chain, const graph::Ir& ir, const AttentionMask* mask) {
   const contract::TemplateContract& contract = use.kernel->contract;
   std::set<std::string> present;
@@ -147,7 +151,7 @@ json variables(const Use& use, const Chain& chain, const graph::Ir& ir, const At
     all["hook"][hook] = hook_of(use, chain, ir);
   }
   if (mask != nullptr) {
-    all["mask"] = {{"class", mask::name(mask->features().mask_class)}};
+    all["mask"] = mask_variables(mask->features().mask_class, use.scope);
     all["mod"] = mask->modifier.variables();
   }
   return all;

@@ -8,6 +8,7 @@
 #include "contract/evaluate.hpp"
 #include "fusion/attention.hpp"
 #include "fusion/use.hpp"
+#include "mask/features.hpp"
 
 namespace stof::fusion {
 
@@ -16,6 +17,9 @@ namespace stof::fusion {
 nlohmann::json scope_variables(const contract::TemplateContract& contract,
                                const contract::ContractScope& scope,
                                const std::set<std::string>& present);
+
+// What a template of attention knows of its mask.
+nlohmann::json mask_variables(mask::MaskClass mask_class, const contract::ContractScope& scope);
 
 // What a template is rendered with: only what decides its text, so that uses that differ in
 // run-time arguments alone share a kernel. ../../templates/README.md lists the names. `chain` is

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -104,6 +105,9 @@ class Cases {
         }
       }
     }
+    if (contract_.is_passed("mask.long_tiles")) {
+      add_long_tiles();
+    }
     return std::move(cases_);
   }
 
@@ -149,6 +153,16 @@ class Cases {
         }
       }
     }
+  }
+
+  // All cases once more, of masks whose long tiles are worked on in parts.
+  void add_long_tiles() {
+    std::vector<TemplateCase> of_long = cases_;
+    for (TemplateCase& one : of_long) {
+      one.text += " with long tiles";
+      one.variables["mask"]["has_long_tiles"] = true;
+    }
+    std::ranges::move(of_long, std::back_inserter(cases_));
   }
 
   // A tensor as large as what the hook sees is added there.
@@ -267,7 +281,7 @@ class Cases {
     }
     if (takes_mask(contract_)) {
       const bool has_predicate = mask_class == mask::MaskClass::InlinePredicate;
-      all["mask"] = {{"class", mask::name(mask_class)}};
+      all["mask"] = fusion::mask_variables(mask_class, scope);
       all["mod"] = {{"predicate", has_predicate ? json("k_pos <= q_pos") : json()},
                     {"score", nullptr},
                     {"captures", json::array()},

@@ -36,6 +36,14 @@ struct LongTiles {
   }
 };
 
+// Where there are none, kernels are a quarter smaller, and quicker to compile.
+struct NoLongTiles {
+  static constexpr int count = 0;
+
+  __device__ __forceinline__ int units(int entries) const { return entries; }
+  __device__ __forceinline__ AttentionUnit unit(int, int number) const { return {number, {0, 1}}; }
+};
+
 // Adds 1, from `last` on to 0 again, after all that the warp has written; the number before.
 __device__ __forceinline__ unsigned count_up(unsigned* number, unsigned last) {
   unsigned before;

@@ -148,7 +148,10 @@ TEST_CASE(
   CHECK(wide.options.at(0).at(0).kernel == "attention_block_wise_sm90");
   CHECK(wide.options.at(0).at(0).config.at("tile_q") == 64);
   CHECK(wide.scopes.at(0).mask_parts == 2);
-  CHECK(lowered(64, 32, 32, 1024, 64).options.at(0).at(0).config.at("tile_q") == 64);
+  CHECK(wide.specs.at(0).variables["mask"]["has_long_tiles"] == true);
+  const fusion::Lowered many = lowered(64, 32, 32, 1024, 64);
+  CHECK(many.options.at(0).at(0).config.at("tile_q") == 64);
+  CHECK(many.specs.at(0).variables["mask"]["has_long_tiles"] == false);
   // 222 us when eight SMs had it all, and 56.
   CHECK(lowered(4, 2, 32, 16384, 256).scopes.at(0).mask_parts == 16);
   // 186 us with three blocks on an SM, and 164.

@@ -1,6 +1,8 @@
 #include "validate/check_template.hpp"
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -196,6 +198,11 @@ TEST_CASE("check_template: every kernel template of the library renders in its c
   for (const fusion::KernelTemplate& one : fusion::read_templates(store->texts())) {
     const auto cases = template_cases(one.contract, base::shipped_profile("h200"));
     CHECK_MESSAGE(cases.size() >= one.contract.tests.size(), one.file);
+    const auto of_long = std::ranges::count_if(cases, [](const TemplateCase& use) {
+      return use.variables.contains("mask") && use.variables["mask"]["has_long_tiles"] == true;
+    });
+    const bool takes_long = one.contract.is_passed("mask.long_tiles");
+    CHECK_MESSAGE(of_long == (takes_long ? std::ssize(cases) / 2 : 0), one.file);
     for (const TemplateCase& use : cases) {
       CHECK_NOTHROW_MESSAGE(renderer.render(one.file, render::from_json(use.variables)), one.file,
                             ": ", use.text);
