@@ -5,6 +5,7 @@
 
 #include "fusion/attention_use.hpp"
 #include "fusion/band_tiles.hpp"
+#include "fusion/narrow_lists.hpp"
 #include "fusion/settings.hpp"
 #include "fusion/wide_lists.hpp"
 #include "mask/bits.hpp"
@@ -137,9 +138,11 @@ bool are_for_short_heads(const Use& use, const mask::Band& band, bool is_even) {
     double most_longer;  // the longest block than their mean
   };
   constexpr std::int64_t kMostRows = 256;  // that the kernel takes
+  constexpr std::int64_t kMostColumns = 128;
   constexpr std::int64_t kMostHeads = 1024;
-  if (!has_wide_heads(use) || use.dim("heads") != use.dim("kv_heads") ||
-      !has_open_side(use, band) || use.dim("q_len") > kMostRows || use.dim("heads") > kMostHeads) {
+  if (!has_wide_heads(use) || columns(use) > kMostColumns ||
+      use.dim("heads") != use.dim("kv_heads") || !has_open_side(use, band) ||
+      use.dim("q_len") > kMostRows || use.dim("heads") > kMostHeads) {
     return false;
   }
   const bool has_three = use.dim("q_len") <= 3 * mask::kTile;
@@ -199,16 +202,21 @@ std::optional<KernelConfig> setting_for_bands(const Use& use, const AttentionMas
 
 std::optional<KernelConfig> list_setting_for_bands(const Use& use, const AttentionMask& mask) {
   const std::optional<mask::Band> band = mask.arrays ? mask.arrays->band() : std::nullopt;
-  if (!band || !has_wide_heads(use) || mask.modifier.has_score() || packs(use.kernel->contract)) {
+  if (!band || mask.modifier.has_score() || packs(use.kernel->contract)) {
     return std::nullopt;
   }
-  const std::optional<KernelConfig> config = list_setting_for_wide_heads(use, *band);
+  const std::optional<KernelConfig> config = has_wide_heads(use)
+                                                 ? list_setting_for_wide_heads(use, *band)
+                                                 : list_setting_for_narrow_heads(use, *band);
   // One after the other they are as fast as tiles of 192 queries where rows fill lines, and faster
-  // where they have more keys.
-  const bool has_one_large_tile =
-      use.dim("kv_len") <= 3 * mask::kTile && !has_rows_of(use, 2 * mask::kTile);
+  // where they have more than three tiles and a half.
+  constexpr std::int64_t kThree = 3 * mask::kTile;
+  constexpr std::int64_t kThreeAndAHalf = 224;
+  const std::int64_t keys = use.dim("kv_len");
+  const bool are_short = keys <= kThree ? !has_rows_of(use, 2 * mask::kTile)
+                                        : std::max(keys, use.dim("q_len")) <= kThreeAndAHalf;
   return config && is_setting(use, *config) &&
-                 (has_one_large_tile || !are_for_short_heads(use, *band, sees_all(use, *band)))
+                 (are_short || !are_for_short_heads(use, *band, sees_all(use, *band)))
              ? config
              : std::nullopt;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "fusion/attention_use.hpp"
 #include "mask/bits.hpp"
@@ -20,18 +21,22 @@ struct BlockTimes {
   double keys;
   double dims_of_keys;
   double slow_keys;
+  std::int64_t fast_rows = 16;  // dimensions, times a whole number
 };
 
 constexpr BlockTimes kListsOf192 = {1.71, 0.582, 0.220, 0.076};
 constexpr BlockTimes kListsOf128 = {1.27, 0.368, 0.180, 0.257};   // 128 keys at a time
 constexpr BlockTimes kPairOfBands = {3.39, 0.868, 0.332, 0.449};  // two blocks on an SM
 constexpr BlockTimes kLastBand = {2.66, 1.02, 0, 0};              // one that has an SM to itself
+// Of 193 to 256 dimensions, on an H200: 60 shapes of 128 to 1500 keys.
+constexpr BlockTimes kWidestListsOf128 = {6.0, 1.21, 0, 0};
+constexpr BlockTimes kWidestListsOf64 = {2.4, 0.86, 0, 0.3, mask::kTile};
 constexpr double kStartOfLists = 8.1;
 constexpr double kStartOfBands = 6.2;
 
 double time_of(const Use& use, const BlockTimes& times, std::int64_t key_tiles) {
   const auto width = static_cast<double>(mask::ceil_div(columns(use), 16)) / 4;
-  const double slow = has_rows_of(use, 16) ? 0 : times.slow_keys;
+  const double slow = has_rows_of(use, times.fast_rows) ? 0 : times.slow_keys;
   return times.tile +
          static_cast<double>(key_tiles) * (times.keys + width * times.dims_of_keys + slow);
 }
@@ -54,13 +59,49 @@ double time_of_bands(const Use& use) {
          static_cast<double>(left) * time_of(use, kLastBand, key_tiles);
 }
 
+constexpr std::int64_t kTimedAbove = 192;  // keys
+constexpr std::int64_t kTimedUpTo = 4096;
+
+bool is_widest_of_bands(const Use& use) {
+  constexpr std::int64_t kColumns = 112;
+  return columns(use) > kColumns;
+}
+
 // As was timed.
 bool has_many_tiles(const Use& use) {
-  constexpr double kFewestTiles = 3;  // of 64 queries, for each SM
-  constexpr std::int64_t kFewKeys = 192;
-  constexpr std::int64_t kManyKeys = 4096;
-  return use.dim("q_len") > 2 * mask::kTile && use.dim("kv_len") > kFewKeys &&
-         use.dim("kv_len") <= kManyKeys && tiles_per_sm(use) >= kFewestTiles;
+  constexpr double kFewestTiles = 2;  // of 64 queries, for each SM
+  constexpr std::int64_t kMostKeys = 16384;
+  return use.dim("q_len") > 2 * mask::kTile && use.dim("kv_len") > kTimedAbove &&
+         use.dim("kv_len") <= kMostKeys && tiles_per_sm(use) > kFewestTiles;
+}
+
+// Whether each SM has one tile of 128 queries at most, and two of 64. One block then takes 4 to
+// 20 % less than two of 64 queries or parts of 192, in 10 of 12 shapes on an H200; 5 % more of 640
+// keys.
+bool has_a_tile_for_each_sm(const Use& use) {
+  constexpr std::int64_t kKeys = 900;
+  constexpr std::int64_t kKeysOfLessWide = 1024;
+  const std::int64_t keys = use.dim("kv_len");
+  return use.dim("q_len") > 2 * mask::kTile && tiles_per_sm(use) > 1 && tiles_per_sm(use) <= 2 &&
+         keys >= (is_widest_of_bands(use) ? kKeys : kKeysOfLessWide) && keys <= kTimedUpTo;
+}
+
+// Whether heads have one tile of 128 queries each, and are more than two for each SM: 1 to 20 %
+// less in 20 shapes on an H200, where two bands at a time do as well for two.
+bool has_many_single_tiles(const Use& use) {
+  return use.dim("q_len") > mask::kTile && use.dim("q_len") <= 2 * mask::kTile &&
+         use.dim("kv_len") > kTimedAbove && use.dim("kv_len") <= kTimedUpTo &&
+         query_tiles(use, 2 * mask::kTile) > 2 * sm_count(use);
+}
+
+// Whether heads of four tiles of keys, the last of them half empty at least, are more than SMs: 2
+// to 5 % less in 10 shapes on an H200 than with all keys of a head at once, which takes 4 to 22 %
+// less of more keys.
+bool has_three_tiles_and_a_half(const Use& use) {
+  constexpr std::int64_t kMost = 224;
+  return use.dim("q_len") > 2 * mask::kTile && use.dim("q_len") <= kMost &&
+         use.dim("kv_len") > kTimedAbove && use.dim("kv_len") <= kMost &&
+         use.dim("batch") * use.dim("heads") > sm_count(use);
 }
 
 // Whether heads are a tile of 192 queries each, of which the last wave leaves few places. Of 10
@@ -107,35 +148,94 @@ bool are_lists_of_heads_faster(const Use& use, const mask::Band& band) {
          (sees_all(use, band) || !leaves_places(heads, sm_count(use)));
 }
 
-KernelConfig list_setting(std::int64_t tile_q, std::int64_t tile_k, std::int64_t slots) {
+KernelConfig list_setting(std::int64_t tile_q, std::int64_t tile_k, std::int64_t slots,
+                          std::int64_t query_slots = 2) {
   return KernelConfig{{"tile_q", tile_q},   {"tile_k", tile_k}, {"slots", slots},
-                      {"blocks_per_sm", 1}, {"overlap", 1},     {"query_slots", 2}};
+                      {"blocks_per_sm", 1}, {"overlap", 1},     {"query_slots", query_slots}};
+}
+
+// Of 128 queries. Short rows are faster in steps of 64 keys, and those of all dimensions that a
+// block has alone.
+KernelConfig lists_of_128(bool has_short_steps) {
+  return has_short_steps ? list_setting(128, 64, 8) : list_setting(128, 128, 4);
+}
+
+// Whether tiles of 192 queries are faster without overlap.
+bool has_many_slim_keys(const Use& use) {
+  constexpr std::int64_t kColumns = 96;
+  return use.dim("kv_len") > kTimedUpTo && columns(use) <= kColumns;
+}
+
+KernelConfig lists_of_192(bool overlap) {
+  KernelConfig config = overlap ? list_setting(192, 64, 6) : list_setting(192, 128, 3);
+  config.at("overlap") = overlap ? 1 : 0;
+  return config;
+}
+
+// Of more dimensions than 192, of which an SM has one block of 64 or 128 queries. Of 70 shapes the
+// slower one is taken of x.
+std::optional<KernelConfig> widest_setting(const Use& use) {
+  constexpr std::int64_t kMostKeys = 2048;
+  if (use.dim("kv_len") > kMostKeys || tiles_per_sm(use) < 1) {
+    return std::nullopt;
+  }
+  const double of_128 = time_of_lists(use, kWidestListsOf128, 2 * mask::kTile, 1);
+  const double of_64 = time_of_lists(use, kWidestListsOf64, mask::kTile, 1);
+  return of_128 < of_64 ? list_setting(128, 64, 4, 1) : list_setting(64, 64, 4);
 }
 
 }  // namespace
 
 std::optional<KernelConfig> list_setting_for_wide_heads(const Use& use, const mask::Band& band) {
   constexpr std::int64_t kMostColumns = 128;
+  constexpr std::int64_t kColumnsOfWidest = 192;
+  constexpr std::int64_t kKeysOfShortSteps = 1024;
+  constexpr double kWithoutOverlap = 0.95;
+  constexpr double kMostPlaces = 1.25;  // for each head
+  const bool has_lengths = use.ports.contains("kv_lengths");
+  if (columns(use) > kColumnsOfWidest && sees_all(use, band) && !has_lengths) {
+    return widest_setting(use);
+  }
   if (has_tile_of_128(use) && are_lists_of_heads_faster(use, band)) {
     return list_setting(128, 64, 4);
   }
-  if (use.ports.contains("kv_lengths") || columns(use) > kMostColumns ||
+  if (has_lengths || columns(use) > kMostColumns ||
       std::min(use.dim("head_dim"), use.dim("value_dim")) <= mask::kTile) {
     return std::nullopt;
   }
-  const KernelConfig lists_of_192 = list_setting(192, 64, 6);
-  if (has_slow_causal_rows(use, band) || (sees_all(use, band) && has_tiles_of_192(use))) {
-    return lists_of_192;
+  if (has_slow_causal_rows(use, band)) {
+    return lists_of_192(true);
   }
-  if (!sees_all(use, band) || !has_many_tiles(use)) {
+  if (!sees_all(use, band)) {
     return std::nullopt;
   }
-  const double of_192 = time_of_lists(use, kListsOf192, 3 * mask::kTile, 1);
-  const double of_128 = time_of_lists(use, kListsOf128, 2 * mask::kTile, 2);
+  if (has_tiles_of_192(use)) {
+    return lists_of_192(true);
+  }
+  if (has_three_tiles_and_a_half(use)) {
+    const std::int64_t heads = use.dim("batch") * use.dim("heads");
+    return lists_of_128(!leaves_places(heads, sm_count(use), kMostPlaces));
+  }
+  if (has_a_tile_for_each_sm(use)) {
+    return lists_of_128(is_widest_of_bands(use));
+  }
+  if (has_many_single_tiles(use)) {
+    return lists_of_128(use.dim("kv_len") <= kKeysOfShortSteps);
+  }
+  if (!has_many_tiles(use)) {
+    return std::nullopt;
+  }
+  const bool overlap = !has_many_slim_keys(use);
+  const double of_192 =
+      (overlap ? 1 : kWithoutOverlap) * time_of_lists(use, kListsOf192, 3 * mask::kTile, 1);
+  // Of more keys they take up to 9 % longer than that.
+  const double of_128 = use.dim("kv_len") > kTimedUpTo
+                            ? std::numeric_limits<double>::infinity()
+                            : time_of_lists(use, kListsOf128, 2 * mask::kTile, 2);
   if (time_of_bands(use) <= std::min(of_192, of_128)) {
     return std::nullopt;
   }
-  return of_192 < of_128 ? lists_of_192 : list_setting(128, 128, 4);
+  return of_192 < of_128 ? lists_of_192(overlap) : lists_of_128(false);
 }
 
 }  // namespace stof::fusion

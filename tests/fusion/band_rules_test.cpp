@@ -200,7 +200,8 @@ TEST_CASE("wide heads of three or four query tiles go one after the other in a b
   CHECK(is_walked("full", 128, 192));            // 14.8 and 15.5
   CHECK_FALSE(is_walked("full", 512, 130));      // 30.8 and 29.6
   CHECK(is_walked("full", 512, 256));            // 44.1 and 50.3
-  CHECK(is_walked("full", 512, 200, 96));
+  CHECK_FALSE(is_walked("full", 512, 200, 96));
+  CHECK(is_walked("full", 512, 232, 128));
   CHECK(is_walked("full", 320, 256));        // 34.9 and 36.8
   CHECK_FALSE(is_walked("full", 200, 256));  // 26.3 and 26.3
   CHECK_FALSE(is_walked("full", 128, 256));  // 18.0 and 16.5

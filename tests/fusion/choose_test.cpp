@@ -106,10 +106,10 @@ TEST_CASE("lists have as many blocks an SM, and as large tiles, as were the fast
     CHECK(config(mask, 32, 8192, 128).at("tile_q") == 64);
   }
   CHECK(config("longformer", 32, 2048, 256).at("tile_q") == 64);
-  for (const auto& [mask, length] : {std::pair("full", 8192), std::pair("causal", 16384)}) {
-    CHECK(config(mask, 32, length, 128).at("tile_q") == 192);
-    CHECK(config(mask, 32, length, 128).at("tile_k") == 128);
-  }
+  CHECK(config("full", 32, 8192, 128).at("tile_q") == 192);
+  CHECK(config("full", 32, 8192, 128).at("tile_k") == 64);  // 1526 us, and 1539 with 128
+  CHECK(config("causal", 32, 16384, 128).at("tile_q") == 192);
+  CHECK(config("causal", 32, 16384, 128).at("tile_k") == 128);
 }
 
 TEST_CASE("tiles that are packed in vain are taken as they are") {

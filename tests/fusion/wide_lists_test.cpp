@@ -95,3 +95,53 @@ TEST_CASE(
   CHECK_FALSE(has_lists("full", 64, 512, 128));  // 23.3 and 22.1
   CHECK_FALSE(has_lists("causal", 128, 512, 128));
 }
+
+// On an H200, in microseconds, with the lists and without them or with the others.
+TEST_CASE("wide heads whose tiles are long, single or few have lists as their waves are filled") {
+  const auto lists = [](std::int64_t heads, std::int64_t q_len, std::int64_t kv_len,
+                        std::int64_t head_dim, bool has_lengths = false) -> std::string {
+    Graph graph("attention");
+    const auto q = graph.input("q", {1, heads, q_len, head_dim}, DType::Float16);
+    const auto k = graph.input("k", {1, heads, kv_len, head_dim}, DType::Float16);
+    AttentionOptions options;
+    if (has_lengths) {
+      options.kv_lengths = graph.input("lengths", {1}, DType::Int32);
+    }
+    graph.output("o", graph.attention(q, k, k, options));
+    const fusion::Option option = lowered_by(graph).options.at(0).at(0);
+    if (option.kernel != "attention_block_wise_sm90") {
+      return option.kernel;
+    }
+    return std::to_string(option.config.at("tile_q")) + "x" +
+           std::to_string(option.config.at("tile_k")) + ":" +
+           std::to_string(option.config.at("slots"));
+  };
+  const std::string band = "attention_band_sm90";
+  const std::string held = "attention_short_heads_sm90";
+  // More than 4096 keys.
+  CHECK(lists(8, 6000, 6000, 128) == "192x64:6");   // 208 and 287
+  CHECK(lists(12, 7000, 7000, 104) == "192x64:6");  // 448 and 509
+  CHECK(lists(12, 4500, 4500, 128) == band);        // 222 and 244
+  CHECK(lists(20, 8192, 8192, 80) == "192x128:3");  // 772 and 808
+  CHECK(lists(10, 4500, 4500, 72) == "192x128:3");  // 149 and 202
+  // A tile of 128 queries a head, or for each SM.
+  CHECK(lists(288, 72, 1500, 128) == "128x128:4");  // 74 and 91
+  CHECK(lists(396, 128, 257, 128) == "128x64:8");   // 24.8 and 30.3
+  CHECK(lists(256, 65, 257, 80) == band);           // 14.8 and 15.6
+  CHECK(lists(8, 1500, 1500, 128) == "128x64:8");   // 25.7 and 32.5
+  CHECK(lists(8, 1500, 1500, 80) == "128x128:4");   // 25.6 and 27.7
+  CHECK(lists(16, 640, 640, 96) == band);           // 14.2 and 14.8
+  CHECK(lists(14, 1280, 1280, 128) == "192x64:6");  // 29.2 and 34.9
+  // Short heads of three tiles and a half.
+  CHECK(lists(224, 224, 224, 128) == "128x64:8");   // 24.5 and 25.7
+  CHECK(lists(400, 208, 208, 128) == "128x128:4");  // 35.6 and 36.3
+  CHECK(lists(350, 256, 256, 120) == held);         // 36.1 and 39.3
+  // More than 192 dimensions.
+  CHECK(lists(160, 320, 320, 256) == "64x64:4");   // 48.0 and 52.6
+  CHECK(lists(240, 384, 384, 256) == "128x64:4");  // 83.5 and 86.8
+  CHECK(lists(336, 320, 320, 240) == "128x64:4");  // 93.5 and 104
+  CHECK(lists(160, 100, 800, 224) == "128x64:4");  // 49.0 and 60.6
+  CHECK(lists(256, 192, 192, 256) == "64x64:4");   // 39.3 and 44.1
+  // Lengths of keys are the model's.
+  CHECK(lists(8, 6000, 6000, 128, true) != "192x64:6");
+}
