@@ -42,10 +42,11 @@ bool do_tiles_of_192_fill_waves(const Use& use) {
 // SM: up to 17 % less in 27 shapes than tiles of 64 and two of 128, up to 12 % more of fewer keys.
 bool has_many_single_tiles_of_64(const Use& use) {
   constexpr std::int64_t kFewestKeys = 384;
-  constexpr std::int64_t kMostKeys = 4096;
+  constexpr std::int64_t kMostKeysTimed = 4096;
   return has_rows_of(use, mask::kTile) && use.dim("q_len") > mask::kTile &&
          use.dim("q_len") <= 2 * mask::kTile && use.dim("kv_len") >= kFewestKeys &&
-         use.dim("kv_len") <= kMostKeys && query_tiles(use, 2 * mask::kTile) > 2 * sm_count(use);
+         use.dim("kv_len") <= kMostKeysTimed &&
+         query_tiles(use, 2 * mask::kTile) > 2 * sm_count(use);
 }
 
 KernelConfig list_setting(std::int64_t tile_q) {

@@ -70,9 +70,9 @@ bool is_widest_of_bands(const Use& use) {
 // As was timed.
 bool has_many_tiles(const Use& use) {
   constexpr double kFewestTiles = 2;  // of 64 queries, for each SM
-  constexpr std::int64_t kMostKeys = 16384;
+  constexpr std::int64_t kMostKeysTimed = 16384;
   return use.dim("q_len") > 2 * mask::kTile && use.dim("kv_len") > kTimedAbove &&
-         use.dim("kv_len") <= kMostKeys && tiles_per_sm(use) > kFewestTiles;
+         use.dim("kv_len") <= kMostKeysTimed && tiles_per_sm(use) > kFewestTiles;
 }
 
 // Whether each SM has one tile of 128 queries at most, and two of 64. One block then takes 4 to
@@ -175,8 +175,8 @@ KernelConfig lists_of_192(bool overlap) {
 // Of more dimensions than 192, of which an SM has one block of 64 or 128 queries. Of 70 shapes the
 // slower one is taken of x.
 std::optional<KernelConfig> widest_setting(const Use& use) {
-  constexpr std::int64_t kMostKeys = 2048;
-  if (use.dim("kv_len") > kMostKeys || tiles_per_sm(use) < 1) {
+  constexpr std::int64_t kMostKeysTimed = 2048;
+  if (use.dim("kv_len") > kMostKeysTimed || tiles_per_sm(use) < 1) {
     return std::nullopt;
   }
   const double of_128 = time_of_lists(use, kWidestListsOf128, 2 * mask::kTile, 1);
