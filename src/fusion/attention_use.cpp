@@ -69,6 +69,10 @@ bool leaves_places(std::int64_t blocks, std::int64_t at_once, double many) {
          many * static_cast<double>(blocks);
 }
 
+std::int64_t rows_of_waves(const Use& use, std::int64_t rows, std::int64_t at_once) {
+  return mask::ceil_div(query_tiles(use, rows), at_once) * at_once * rows;
+}
+
 std::int64_t columns(const Use& use) {
   return std::max(use.dim("head_dim"), use.dim("value_dim"));
 }

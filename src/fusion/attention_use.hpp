@@ -32,6 +32,8 @@ double tiles_per_sm(const Use& use);
 // Whether the last of the waves in which blocks are worked on is so small that all take so much
 // longer than if it were full.
 bool leaves_places(std::int64_t blocks, std::int64_t at_once, double many = 1.1);
+// Of how many query rows the waves have room in which so many tiles at once are worked on.
+std::int64_t rows_of_waves(const Use& use, std::int64_t rows, std::int64_t at_once);
 // The more of the dimensions of keys and of values.
 std::int64_t columns(const Use& use);
 // Whether keys or values have more than 64 dimensions.

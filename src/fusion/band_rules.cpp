@@ -208,15 +208,9 @@ std::optional<KernelConfig> list_setting_for_bands(const Use& use, const Attenti
   const std::optional<KernelConfig> config = has_wide_heads(use)
                                                  ? list_setting_for_wide_heads(use, *band)
                                                  : list_setting_for_narrow_heads(use, *band);
-  // One after the other they are as fast as tiles of 192 queries where rows fill lines, and faster
-  // where they have more than three tiles and a half.
-  constexpr std::int64_t kThree = 3 * mask::kTile;
-  constexpr std::int64_t kThreeAndAHalf = 224;
-  const std::int64_t keys = use.dim("kv_len");
-  const bool are_short = keys <= kThree ? !has_rows_of(use, 2 * mask::kTile)
-                                        : std::max(keys, use.dim("q_len")) <= kThreeAndAHalf;
   return config && is_setting(use, *config) &&
-                 (are_short || !are_for_short_heads(use, *band, sees_all(use, *band)))
+                 (may_be_lists_of_short_heads(use) ||
+                  !are_for_short_heads(use, *band, sees_all(use, *band)))
              ? config
              : std::nullopt;
 }

@@ -24,9 +24,9 @@ bool goes_from_head_to_head(const contract::TemplateContract& contract);
 // where another kernel is faster, or where there is no rule.
 std::optional<kernel::KernelConfig> setting_for_bands(const Use& use, const AttentionMask& mask);
 
-// Of block_wise_sm90, by times on an H200, where it is the fastest along a band: of more heads than
-// SMs that are wide and a tile of 128 each. Nothing of other kernels, and none for scores that are
-// modified: they take registers, which it has not.
+// Of block_wise_sm90, by times, where it is the fastest along a band: wide_lists.hpp and
+// narrow_lists.hpp say where. Nothing of other kernels, and none for scores that are modified: they
+// take registers, which it has not.
 std::optional<kernel::KernelConfig> list_setting_for_bands(const Use& use,
                                                            const AttentionMask& mask);
 

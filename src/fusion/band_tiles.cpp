@@ -309,11 +309,9 @@ bool has_many_slim_keys(const Use& use, bool is_even) {
 // Whether lists, with tiles of 192 queries, are faster than bands with 128, two blocks an SM, which
 // leave places, where most rows see all keys: up to 27 % if their waves have room for no more rows.
 bool are_lists_of_most_faster(const Use& use) {
-  const auto rows_of_waves = [&](std::int64_t rows, std::int64_t at_once) {
-    return mask::ceil_div(query_tiles(use, rows), at_once) * at_once * rows;
-  };
-  return do_large_tiles_leave_places(use) && rows_of_waves(3 * mask::kTile, sm_count(use)) <=
-                                                 rows_of_waves(2 * mask::kTile, 2 * sm_count(use));
+  return do_large_tiles_leave_places(use) &&
+         rows_of_waves(use, 3 * mask::kTile, sm_count(use)) <=
+             rows_of_waves(use, 2 * mask::kTile, 2 * sm_count(use));
 }
 
 // Of large tiles of heads of up to 64 dimensions.

@@ -15,20 +15,22 @@ using kernel::KernelConfig;
 
 // Microseconds that a block of an H100 takes for a query tile, and for 64 keys of it, more for each
 // 64 dimensions or if TMA is slow with their rows. Fitted to 49 to 56 shapes of 72 to 128
-// dimensions, 160 to 4096 keys and 3 to 100 tiles for each SM, with errors of 5 % (7 in bands).
+// dimensions, 160 to 4096 keys and 3 to 100 tiles for each SM, with errors of 5 % (7 in bands). On
+// an H200 11 shapes of 4500 to 16384 keys take 2 % less to 7 % more, in bands 4 % less to 13 %
+// more.
 struct BlockTimes {
   double tile;
   double keys;
   double dims_of_keys;
   double slow_keys;
-  std::int64_t fast_rows = 16;  // dimensions, times a whole number
+  std::int64_t dims_of_fast_rows = 16;  // or a whole number of times as many
 };
 
 constexpr BlockTimes kListsOf192 = {1.71, 0.582, 0.220, 0.076};
 constexpr BlockTimes kListsOf128 = {1.27, 0.368, 0.180, 0.257};   // 128 keys at a time
 constexpr BlockTimes kPairOfBands = {3.39, 0.868, 0.332, 0.449};  // two blocks on an SM
 constexpr BlockTimes kLastBand = {2.66, 1.02, 0, 0};              // one that has an SM to itself
-// Of 193 to 256 dimensions, on an H200: 60 shapes of 128 to 1500 keys.
+// Of 200 to 256 dimensions, fitted by hand to 62 shapes of 128 to 1500 keys on an H200.
 constexpr BlockTimes kWidestListsOf128 = {6.0, 1.21, 0, 0};
 constexpr BlockTimes kWidestListsOf64 = {2.4, 0.86, 0, 0.3, mask::kTile};
 constexpr double kStartOfLists = 8.1;
@@ -36,7 +38,7 @@ constexpr double kStartOfBands = 6.2;
 
 double time_of(const Use& use, const BlockTimes& times, std::int64_t key_tiles) {
   const auto width = static_cast<double>(mask::ceil_div(columns(use), 16)) / 4;
-  const double slow = has_rows_of(use, times.fast_rows) ? 0 : times.slow_keys;
+  const double slow = has_rows_of(use, times.dims_of_fast_rows) ? 0 : times.slow_keys;
   return times.tile +
          static_cast<double>(key_tiles) * (times.keys + width * times.dims_of_keys + slow);
 }
@@ -61,8 +63,10 @@ double time_of_bands(const Use& use) {
 
 constexpr std::int64_t kTimedAbove = 192;  // keys
 constexpr std::int64_t kTimedUpTo = 4096;
+constexpr double kFullWaves = 1.25;  // places for each head, at most
 
-bool is_widest_of_bands(const Use& use) {
+// Of those that bands are for.
+bool has_most_columns(const Use& use) {
   constexpr std::int64_t kColumns = 112;
   return columns(use) > kColumns;
 }
@@ -76,42 +80,33 @@ bool has_many_tiles(const Use& use) {
 }
 
 // Whether each SM has one tile of 128 queries at most, and two of 64. One block then takes 4 to
-// 20 % less than two of 64 queries or parts of 192, in 10 of 12 shapes on an H200; 5 % more of 640
-// keys.
+// 20 % less than two of 64 queries or parts of 192, in 12 of 14 shapes on an H200; 5 % more of 640
+// keys. Heads that share key heads were not timed.
 bool has_a_tile_for_each_sm(const Use& use) {
   constexpr std::int64_t kKeys = 900;
   constexpr std::int64_t kKeysOfLessWide = 1024;
   const std::int64_t keys = use.dim("kv_len");
-  return use.dim("q_len") > 2 * mask::kTile && tiles_per_sm(use) > 1 && tiles_per_sm(use) <= 2 &&
-         keys >= (is_widest_of_bands(use) ? kKeys : kKeysOfLessWide) && keys <= kTimedUpTo;
+  return use.dim("q_len") > 2 * mask::kTile && use.dim("heads") == use.dim("kv_heads") &&
+         tiles_per_sm(use) > 1 && query_tiles(use, 2 * mask::kTile) <= sm_count(use) &&
+         keys >= (has_most_columns(use) ? kKeys : kKeysOfLessWide) && keys <= kTimedUpTo;
 }
 
-// Whether heads have one tile of 128 queries each, and are more than two for each SM: 1 to 20 %
-// less in 20 shapes on an H200, where two bands at a time do as well for two.
+// Whether heads have one tile of 128 queries each, and are more than two for each SM: up to 20 %
+// less in 28 shapes on an H200, one of which has heads that share key heads, where two bands at a
+// time do as well for two.
 bool has_many_single_tiles(const Use& use) {
   return use.dim("q_len") > mask::kTile && use.dim("q_len") <= 2 * mask::kTile &&
          use.dim("kv_len") > kTimedAbove && use.dim("kv_len") <= kTimedUpTo &&
          query_tiles(use, 2 * mask::kTile) > 2 * sm_count(use);
 }
 
-// Whether heads of four tiles of keys, the last of them half empty at least, are more than SMs: 2
-// to 5 % less in 10 shapes on an H200 than with all keys of a head at once, which takes 4 to 22 %
-// less of more keys.
-bool has_three_tiles_and_a_half(const Use& use) {
-  constexpr std::int64_t kMost = 224;
-  return use.dim("q_len") > 2 * mask::kTile && use.dim("q_len") <= kMost &&
-         use.dim("kv_len") > kTimedAbove && use.dim("kv_len") <= kMost &&
-         use.dim("batch") * use.dim("heads") > sm_count(use);
-}
-
 // Whether heads are a tile of 192 queries each, of which the last wave leaves few places. Of 10
 // such shapes all take 7 to 24 % less than kernels that have all keys of a head at once.
 bool has_tiles_of_192(const Use& use) {
-  constexpr double kMostPlaces = 1.25;  // for each head
   const auto is_one = [](std::int64_t length) { return length > 128 && length <= 192; };
   const std::int64_t heads = use.dim("batch") * use.dim("heads");
   return is_one(use.dim("q_len")) && is_one(use.dim("kv_len")) && heads > sm_count(use) &&
-         !leaves_places(heads, sm_count(use), kMostPlaces);
+         !leaves_places(heads, sm_count(use), kFullWaves);
 }
 
 // Whether causal rows are ones that TMA is slow with, which tiles of 192 queries read least often:
@@ -154,29 +149,30 @@ KernelConfig list_setting(std::int64_t tile_q, std::int64_t tile_k, std::int64_t
                       {"blocks_per_sm", 1}, {"overlap", 1},     {"query_slots", query_slots}};
 }
 
-// Of 128 queries. Short rows are faster in steps of 64 keys, and those of all dimensions that a
-// block has alone.
+// Of 128 queries. Steps of 64 keys are faster where rows are short and waves are full, and those
+// of 128 dimensions where an SM has but one block.
 KernelConfig lists_of_128(bool has_short_steps) {
   return has_short_steps ? list_setting(128, 64, 8) : list_setting(128, 128, 4);
 }
 
-// Whether tiles of 192 queries are faster without overlap.
-bool has_many_slim_keys(const Use& use) {
+// Of 192 queries.
+bool are_faster_without_overlap(const Use& use) {
   constexpr std::int64_t kColumns = 96;
   return use.dim("kv_len") > kTimedUpTo && columns(use) <= kColumns;
 }
-
 KernelConfig lists_of_192(bool overlap) {
   KernelConfig config = overlap ? list_setting(192, 64, 6) : list_setting(192, 128, 3);
   config.at("overlap") = overlap ? 1 : 0;
   return config;
 }
 
-// Of more dimensions than 192, of which an SM has one block of 64 or 128 queries. Of 70 shapes the
-// slower one is taken of x.
+// Of more than 192 dimensions, of which an SM has one block, of 64 or 128 queries: 0.4 % from the
+// faster one in the mean of 62 shapes. Few queries are another kernel's.
 std::optional<KernelConfig> widest_setting(const Use& use) {
-  constexpr std::int64_t kMostKeysTimed = 2048;
-  if (use.dim("kv_len") > kMostKeysTimed || tiles_per_sm(use) < 1) {
+  constexpr std::int64_t kFewestKeysTimed = 128;
+  constexpr std::int64_t kMostKeysTimed = 1536;
+  if (has_one_tile(use) || use.dim("kv_len") < kFewestKeysTimed ||
+      use.dim("kv_len") > kMostKeysTimed || tiles_per_sm(use) < 1) {
     return std::nullopt;
   }
   const double of_128 = time_of_lists(use, kWidestListsOf128, 2 * mask::kTile, 1);
@@ -184,23 +180,39 @@ std::optional<KernelConfig> widest_setting(const Use& use) {
   return of_128 < of_64 ? list_setting(128, 64, 4, 1) : list_setting(64, 64, 4);
 }
 
+// Whether heads of four tiles of keys, the last of them half empty at least, are more than SMs: 2
+// to 5 % less in 10 shapes on an H200 than with all keys of a head at once, which takes 4 to 22 %
+// less of more keys.
+bool has_three_tiles_and_a_half(const Use& use) {
+  constexpr std::int64_t kHalf = mask::kTile / 2;
+  const auto are_three = [](std::int64_t length) {
+    return length > 3 * mask::kTile && length <= 3 * mask::kTile + kHalf;
+  };
+  return are_three(use.dim("q_len")) && are_three(use.dim("kv_len")) &&
+         use.dim("batch") * use.dim("heads") > sm_count(use);
+}
+
 }  // namespace
+
+bool may_be_lists_of_short_heads(const Use& use) {
+  const bool has_one_tile = use.dim("kv_len") <= 3 * mask::kTile;
+  return has_one_tile ? !has_rows_of(use, 2 * mask::kTile) : has_three_tiles_and_a_half(use);
+}
 
 std::optional<KernelConfig> list_setting_for_wide_heads(const Use& use, const mask::Band& band) {
   constexpr std::int64_t kMostColumns = 128;
   constexpr std::int64_t kColumnsOfWidest = 192;
   constexpr std::int64_t kKeysOfShortSteps = 1024;
   constexpr double kWithoutOverlap = 0.95;
-  constexpr double kMostPlaces = 1.25;  // for each head
+  const std::int64_t narrower = std::min(use.dim("head_dim"), use.dim("value_dim"));
   const bool has_lengths = use.ports.contains("kv_lengths");
-  if (columns(use) > kColumnsOfWidest && sees_all(use, band) && !has_lengths) {
+  if (narrower > kColumnsOfWidest && sees_all(use, band) && !has_lengths) {
     return widest_setting(use);
   }
   if (has_tile_of_128(use) && are_lists_of_heads_faster(use, band)) {
     return list_setting(128, 64, 4);
   }
-  if (has_lengths || columns(use) > kMostColumns ||
-      std::min(use.dim("head_dim"), use.dim("value_dim")) <= mask::kTile) {
+  if (has_lengths || columns(use) > kMostColumns || narrower <= mask::kTile) {
     return std::nullopt;
   }
   if (has_slow_causal_rows(use, band)) {
@@ -214,10 +226,10 @@ std::optional<KernelConfig> list_setting_for_wide_heads(const Use& use, const ma
   }
   if (has_three_tiles_and_a_half(use)) {
     const std::int64_t heads = use.dim("batch") * use.dim("heads");
-    return lists_of_128(!leaves_places(heads, sm_count(use), kMostPlaces));
+    return lists_of_128(!leaves_places(heads, sm_count(use), kFullWaves));
   }
   if (has_a_tile_for_each_sm(use)) {
-    return lists_of_128(is_widest_of_bands(use));
+    return lists_of_128(has_most_columns(use));
   }
   if (has_many_single_tiles(use)) {
     return lists_of_128(use.dim("kv_len") <= kKeysOfShortSteps);
@@ -225,7 +237,7 @@ std::optional<KernelConfig> list_setting_for_wide_heads(const Use& use, const ma
   if (!has_many_tiles(use)) {
     return std::nullopt;
   }
-  const bool overlap = !has_many_slim_keys(use);
+  const bool overlap = !are_faster_without_overlap(use);
   const double of_192 =
       (overlap ? 1 : kWithoutOverlap) * time_of_lists(use, kListsOf192, 3 * mask::kTile, 1);
   // Of more keys they take up to 9 % longer than that.

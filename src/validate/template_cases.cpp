@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -89,24 +88,12 @@ class Cases {
     return "the restrictions allow no setting of the parameters";
   }
 
+  // Where long tiles are worked on in parts, once with none and once with one, in two.
   std::vector<TemplateCase> all() && {
-    const std::size_t middle = contract_.tests.size() / 2;
-    for (std::size_t i = 0; i < contract_.tests.size(); ++i) {
-      Dtypes dtypes;
-      for (const auto& [symbol, choices] : contract_.dtypes) {
-        dtypes.emplace(symbol, choices.front());
-      }
-      const Dims& dims = contract_.tests[i];
-      const std::string text = text_of(dims);
-      if (const std::optional<ContractScope> base = scope(dims, dtypes)) {
-        add(text, *base);
-        if (i == middle) {
-          add_variants(text, *base);
-        }
-      }
-    }
+    add_all("");
     if (contract_.is_passed("mask.long_tiles")) {
-      add_long_tiles();
+      has_long_tiles_ = true;
+      add_all(", a long tile");
     }
     return std::move(cases_);
   }
@@ -114,6 +101,24 @@ class Cases {
  private:
   using Dims = std::map<std::string, std::int64_t>;
   using Dtypes = std::map<std::string, DType>;
+
+  void add_all(const std::string& more) {
+    const std::size_t middle = contract_.tests.size() / 2;
+    for (std::size_t i = 0; i < contract_.tests.size(); ++i) {
+      Dtypes dtypes;
+      for (const auto& [symbol, choices] : contract_.dtypes) {
+        dtypes.emplace(symbol, choices.front());
+      }
+      const Dims& dims = contract_.tests[i];
+      const std::string text = text_of(dims) + more;
+      if (const std::optional<ContractScope> base = scope(dims, dtypes)) {
+        add(text, *base);
+        if (i == middle) {
+          add_variants(text, *base);
+        }
+      }
+    }
+  }
 
   static std::string text_of(const Dims& dims) {
     std::string text;
@@ -153,16 +158,6 @@ class Cases {
         }
       }
     }
-  }
-
-  // All cases once more, of masks whose long tiles are worked on in parts.
-  void add_long_tiles() {
-    std::vector<TemplateCase> of_long = cases_;
-    for (TemplateCase& one : of_long) {
-      one.text += " with long tiles";
-      one.variables["mask"]["has_long_tiles"] = true;
-    }
-    std::ranges::move(of_long, std::back_inserter(cases_));
   }
 
   // A tensor as large as what the hook sees is added there.
@@ -225,6 +220,8 @@ class Cases {
   // What is the same for all.
   void fill(ContractScope& scope) const {
     scope.device = device_;
+    scope.mask_long_tiles = has_long_tiles_ ? 1 : 0;
+    scope.mask_parts = has_long_tiles_ ? 2 : 1;
     for (const contract::Port& port : contract_.ports) {
       scope.alignments.emplace(port.name, 16);
     }
@@ -297,6 +294,7 @@ class Cases {
   TemplateContract contract_;
   std::map<std::string, std::int64_t> device_;
   std::vector<contract::PatternAttribute> attributes_;
+  bool has_long_tiles_ = false;
   std::vector<TemplateCase> cases_;
 };
 

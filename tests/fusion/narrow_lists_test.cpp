@@ -48,5 +48,6 @@ TEST_CASE("narrow heads have lists of 192 queries where these fill their waves")
   CHECK(rows_of_lists(120, 384, 384, 40) == 192);   // 19.7 and 23.3
   CHECK(rows_of_lists(200, 1024, 1024, 40) == 0);   // 130 and 125
   CHECK(rows_of_lists(384, 900, 900, 56) == 192);   // 206 and 237
+  CHECK(rows_of_lists(16, 16384, 16384, 64) == 0);  // not timed
   CHECK(rows_of_lists(96, 900, 900, 64) == 0);      // 58.7 and 53.4, in steps of 64 keys
 }

@@ -142,6 +142,13 @@ TEST_CASE("wide heads whose tiles are long, single or few have lists as their wa
   CHECK(lists(336, 320, 320, 240) == "128x64:4");  // 93.5 and 104
   CHECK(lists(160, 100, 800, 224) == "128x64:4");  // 49.0 and 60.6
   CHECK(lists(256, 192, 192, 256) == "64x64:4");   // 39.3 and 44.1
-  // Lengths of keys are the model's.
+  // What was not timed, or is slower: two waves of tiles of 128, heads of three tiles that are not
+  // full, few queries, lengths of keys.
+  CHECK(lists(88, 140, 1500, 128) != "128x64:8");
+  CHECK(lists(17, 900, 900, 128) != "128x64:8");
+  CHECK(lists(140, 130, 224, 128) != "128x64:8");
+  CHECK(lists(400, 190, 200, 128) != "128x128:4");
+  CHECK(lists(288, 72, 4100, 128) != "128x128:4");
+  CHECK(lists(256, 1, 1024, 256) == "attention_few_queries");
   CHECK(lists(8, 6000, 6000, 128, true) != "192x64:6");
 }
