@@ -89,6 +89,11 @@ bool has_one_tile(const Use& use) {
   return use.dim("q_len") <= mask::kTile;
 }
 
+bool has_many_heads_of_128(const Use& use) {
+  return !has_one_tile(use) && use.dim("q_len") <= 2 * mask::kTile &&
+         query_tiles(use, 2 * mask::kTile) > 2 * sm_count(use);
+}
+
 mask::Band band_of(const Use& use) {
   return {use.scope.mask_band_first, use.scope.mask_band_end};
 }

@@ -43,6 +43,9 @@ bool has_wide_heads(const Use& use);
 bool has_rows_of(const Use& use, std::int64_t dims);
 // Whether larger query tiles would be half empty.
 bool has_one_tile(const Use& use);
+// Whether heads have one tile of 128 queries each, which is more than one of 64, and are more than
+// two for each SM.
+bool has_many_heads_of_128(const Use& use);
 // The band along which one of the kernels for bands works.
 mask::Band band_of(const Use& use);
 // How many keys so many queries, one behind the other, see along it at most.

@@ -38,10 +38,8 @@ bool do_tiles_of_192_fill_waves(const Use& use) {
 bool has_many_single_tiles_of_64(const Use& use) {
   constexpr std::int64_t kFewestKeys = 384;
   constexpr std::int64_t kMostKeysTimed = 4096;
-  return has_rows_of(use, mask::kTile) && use.dim("q_len") > mask::kTile &&
-         use.dim("q_len") <= 2 * mask::kTile && use.dim("kv_len") >= kFewestKeys &&
-         use.dim("kv_len") <= kMostKeysTimed &&
-         query_tiles(use, 2 * mask::kTile) > 2 * sm_count(use);
+  return has_rows_of(use, mask::kTile) && has_many_heads_of_128(use) &&
+         use.dim("kv_len") >= kFewestKeys && use.dim("kv_len") <= kMostKeysTimed;
 }
 
 KernelConfig narrow_list_setting(std::int64_t tile_q) {

@@ -65,7 +65,7 @@ constexpr std::int64_t kTimedAbove = 192;  // keys
 constexpr std::int64_t kTimedUpTo = 4096;
 constexpr double kFullWaves = 1.25;  // places for each head, at most
 
-// Of those that bands are for.
+// Whether heads have nearly as many dimensions as bands take, or as many.
 bool has_most_columns(const Use& use) {
   constexpr std::int64_t kColumns = 112;
   return columns(use) > kColumns;
@@ -95,9 +95,8 @@ bool has_a_tile_for_each_sm(const Use& use) {
 // less in 28 shapes on an H200, one of which has heads that share key heads, where two bands at a
 // time do as well for two.
 bool has_many_single_tiles(const Use& use) {
-  return use.dim("q_len") > mask::kTile && use.dim("q_len") <= 2 * mask::kTile &&
-         use.dim("kv_len") > kTimedAbove && use.dim("kv_len") <= kTimedUpTo &&
-         query_tiles(use, 2 * mask::kTile) > 2 * sm_count(use);
+  return has_many_heads_of_128(use) && use.dim("kv_len") > kTimedAbove &&
+         use.dim("kv_len") <= kTimedUpTo;
 }
 
 // Whether heads are a tile of 192 queries each, of which the last wave leaves few places. Of 10
@@ -180,6 +179,25 @@ std::optional<KernelConfig> widest_setting(const Use& use) {
   return of_128 < of_64 ? list_setting(128, 64, 4, 1) : list_setting(64, 64, 4);
 }
 
+// Whichever takes least, by the times above, of tiles of 192 and 128 queries; nothing if bands do.
+std::optional<KernelConfig> setting_of_many_tiles(const Use& use) {
+  constexpr double kWithoutOverlap = 0.95;
+  if (!has_many_tiles(use)) {
+    return std::nullopt;
+  }
+  const bool overlap = !are_faster_without_overlap(use);
+  const double of_192 =
+      (overlap ? 1 : kWithoutOverlap) * time_of_lists(use, kListsOf192, 3 * mask::kTile, 1);
+  // Of more keys they take up to 9 % longer than that.
+  const double of_128 = use.dim("kv_len") > kTimedUpTo
+                            ? std::numeric_limits<double>::infinity()
+                            : time_of_lists(use, kListsOf128, 2 * mask::kTile, 2);
+  if (time_of_bands(use) <= std::min(of_192, of_128)) {
+    return std::nullopt;
+  }
+  return of_192 < of_128 ? lists_of_192(overlap) : lists_of_128(false);
+}
+
 // Whether heads of four tiles of keys, the last of them half empty at least, are more than SMs: 2
 // to 5 % less in 10 shapes on an H200 than with all keys of a head at once, which takes 4 to 22 %
 // less of more keys.
@@ -203,7 +221,6 @@ std::optional<KernelConfig> list_setting_for_wide_heads(const Use& use, const ma
   constexpr std::int64_t kMostColumns = 128;
   constexpr std::int64_t kColumnsOfWidest = 192;
   constexpr std::int64_t kKeysOfShortSteps = 1024;
-  constexpr double kWithoutOverlap = 0.95;
   const std::int64_t narrower = std::min(use.dim("head_dim"), use.dim("value_dim"));
   const bool has_lengths = use.ports.contains("kv_lengths");
   if (narrower > kColumnsOfWidest && sees_all(use, band) && !has_lengths) {
@@ -234,20 +251,7 @@ std::optional<KernelConfig> list_setting_for_wide_heads(const Use& use, const ma
   if (has_many_single_tiles(use)) {
     return lists_of_128(use.dim("kv_len") <= kKeysOfShortSteps);
   }
-  if (!has_many_tiles(use)) {
-    return std::nullopt;
-  }
-  const bool overlap = !are_faster_without_overlap(use);
-  const double of_192 =
-      (overlap ? 1 : kWithoutOverlap) * time_of_lists(use, kListsOf192, 3 * mask::kTile, 1);
-  // Of more keys they take up to 9 % longer than that.
-  const double of_128 = use.dim("kv_len") > kTimedUpTo
-                            ? std::numeric_limits<double>::infinity()
-                            : time_of_lists(use, kListsOf128, 2 * mask::kTile, 2);
-  if (time_of_bands(use) <= std::min(of_192, of_128)) {
-    return std::nullopt;
-  }
-  return of_192 < of_128 ? lists_of_192(overlap) : lists_of_128(false);
+  return setting_of_many_tiles(use);
 }
 
 }  // namespace stof::fusion
