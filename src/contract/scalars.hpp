@@ -53,7 +53,7 @@ inline constexpr std::array<std::string_view, 4> kWideMaskScalars = {
 
 // Arrays of the layout of its mask that an attention template may take, as "mask.order".
 // ../../templates/README.md describes them.
-inline constexpr std::array<std::string_view, 25> kMaskArrays = {
+inline constexpr std::array<std::string_view, 26> kMaskArrays = {
     "order",         "row_ptr",           "tile_col",
     "tile_bitmap",   "bitmaps",           "row_first",
     "row_end",       "key_row_ptr",       "key_col",
@@ -62,7 +62,7 @@ inline constexpr std::array<std::string_view, 25> kMaskArrays = {
     "packed_keys",   "packed_status",     "packed_bitmaps",
     "local_status",  "global_key_groups", "global_row_groups",
     "global_status", "global_bitmaps",    "local_bits",
-    "global_bits",
+    "global_bits",   "all_bitmaps",
 };
 
 }  // namespace stof::contract

@@ -378,7 +378,9 @@ Prediction staged_attention(const Sm& sm, const Problem& problem, const KernelCo
   return time;
 }
 
-constexpr const char* kFewKeys = "attention_few_keys";
+bool has_few_keys(const std::string& name) {
+  return name == "attention_few_keys" || name == "attention_few_keys_bits";
+}
 
 // Blocks have all their keys at once.
 Prediction few_keys_attention(const Sm& sm, const Problem& problem, const KernelConfig& config) {
@@ -645,7 +647,7 @@ Prediction predict_attention(const Sm& sm, const Problem& problem, const KernelC
   if (problem.contract->name == kFewQueries && has({"parts", "cluster", "warps", "rows"})) {
     return few_queries_attention(sm, problem, config, work);
   }
-  if (problem.contract->name == kFewKeys && has({"pieces", "warps"})) {
+  if (has_few_keys(problem.contract->name) && has({"pieces", "warps"})) {
     return few_keys_attention(sm, problem, config);
   }
   if (problem.contract->name == kHeld && has({"pieces"})) {

@@ -6,6 +6,7 @@
 
 #include "fusion/attention_use.hpp"
 #include "fusion/band_rules.hpp"
+#include "fusion/few_keys_rules.hpp"
 #include "fusion/global_token_rules.hpp"
 #include "fusion/interval_rules.hpp"
 
@@ -19,19 +20,23 @@ using kernel::KernelConfig;
 constexpr double kMostPackedTiles = 24;
 
 bool has_rule(const contract::TemplateContract& contract) {
-  return has_band_rule(contract) || has_interval_rule(contract) || has_global_token_rule(contract);
+  return has_few_keys(contract) || has_band_rule(contract) || has_interval_rule(contract) ||
+         has_global_token_rule(contract);
 }
 
 bool is_for_certain_masks(const Use& use) {
   const contract::TemplateContract& contract = use.kernel->contract;
-  return takes_bands(contract) || takes_intervals(contract) || takes_global_tokens(contract);
+  return takes_bands(contract) || takes_intervals(contract) || takes_global_tokens(contract) ||
+         takes_all_bitmaps(contract);
 }
 
 // Of a kernel for certain masks, its setting; nothing where it is not to be taken.
 std::optional<KernelConfig> setting_by_rule(const Use& use, const AttentionMask& mask) {
-  return takes_bands(use.kernel->contract)       ? setting_for_bands(use, mask)
-         : takes_intervals(use.kernel->contract) ? setting_for_intervals(use, mask)
-                                                 : setting_for_global_tokens(use);
+  const contract::TemplateContract& contract = use.kernel->contract;
+  return takes_bands(contract)           ? setting_for_bands(use, mask)
+         : takes_intervals(contract)     ? setting_for_intervals(use, mask)
+         : takes_global_tokens(contract) ? setting_for_global_tokens(use)
+                                         : few_keys_by_bits(use, mask);
 }
 
 // Where a kernel for certain masks has a setting, none of a lower rank is taken. Kernels that visit

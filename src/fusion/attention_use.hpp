@@ -22,6 +22,8 @@ bool takes_bands(const contract::TemplateContract& contract);
 bool takes_intervals(const contract::TemplateContract& contract);
 // Windows with global tokens alone.
 bool takes_global_tokens(const contract::TemplateContract& contract);
+// Whether it takes a bitmap of every tile, which are made on the host.
+bool takes_all_bitmaps(const contract::TemplateContract& contract);
 // Whether it takes score modifiers.
 bool takes_scores(const contract::TemplateContract& contract);
 

@@ -5,6 +5,7 @@
 
 #include "fusion/attention_use.hpp"
 #include "fusion/band_tiles.hpp"
+#include "fusion/few_keys_rules.hpp"
 #include "fusion/narrow_lists.hpp"
 #include "fusion/settings.hpp"
 #include "fusion/wide_lists.hpp"
@@ -21,10 +22,6 @@ KernelConfig window_setting(std::int64_t tile_k, std::int64_t groups, bool is_wi
                       {"groups", groups},
                       {"slots", is_wide ? 5 : 10},
                       {"query_slots", is_wide ? 4 : 6}};
-}
-
-KernelConfig few_keys_setting(std::int64_t warps, std::int64_t pieces) {
-  return KernelConfig{{"warps", warps}, {"pieces", pieces}};
 }
 
 KernelConfig held_setting(std::int64_t pieces) {
@@ -79,28 +76,8 @@ std::optional<KernelConfig> window_config(const Use& use) {
 }
 
 // By their names too: those of their parameters may well be a user's.
-bool has_few_keys(const contract::TemplateContract& contract) {
-  return contract.name == "attention_few_keys" && has_names(contract, few_keys_setting(0, 0));
-}
 bool has_held_keys(const contract::TemplateContract& contract) {
   return contract.name == "attention_held_sm90" && has_names(contract, held_setting(0));
-}
-
-// Of the kernel that has all keys of 16 queries at once, by times on an H200; nothing where larger
-// query tiles, which read less, have blocks enough for all SMs too.
-std::optional<KernelConfig> few_keys_config(const Use& use) {
-  constexpr std::int64_t kRows = 16;
-  constexpr std::int64_t kWarps = 4;
-  constexpr std::int64_t kPieceKeys = 16;
-  constexpr std::int64_t kMostPieces = 4;
-  const std::int64_t pieces = mask::ceil_div(keys_of_queries(use, kRows), kWarps * kPieceKeys);
-  const double blocks_per_sm =
-      static_cast<double>(query_tiles(use, kRows)) / static_cast<double>(sm_count(use));
-  if (!has_few_keys(use.kernel->contract) || pieces > kMostPieces ||
-      blocks_per_sm > (pieces == 1 ? 3.0 : 1.5)) {
-    return std::nullopt;
-  }
-  return few_keys_setting(kWarps, pieces);
 }
 
 // Of the kernel that holds all keys of a head, by times on an H200; nothing where its blocks are
@@ -191,7 +168,7 @@ bool has_band_rule(const contract::TemplateContract& contract) {
 std::optional<KernelConfig> setting_for_bands(const Use& use, const AttentionMask& mask) {
   const double per_row = tiles_per_row(use, mask);
   for (const auto& config :
-       {few_keys_config(use), held_config(use, per_row), short_heads_config(use, per_row),
+       {few_keys_of_band(use), held_config(use, per_row), short_heads_config(use, per_row),
         window_config(use), band_config(use, per_row)}) {
     if (config && is_setting(use, *config)) {
       return config;

@@ -188,6 +188,10 @@ std::vector<Use> GroupPlanner::fitting_uses(const Group& group, const AttentionM
           (!mask->arrays || mask->features().mask_class != mask::MaskClass::IntervalRows)) {
         use.misfit = "rows do not see a run of keys each, or it is not known before";
       }
+      if (takes_all_bitmaps(contract) && use.misfit.empty() &&
+          !(mask->arrays && mask->arrays->has_key_rows())) {
+        use.misfit = "bitmaps of all tiles are made of masks that are known before";
+      }
       if (takes_global_tokens(contract) && use.misfit.empty()) {
         const mask::GlobalLocal* const split =
             mask->arrays && mask->arrays->global_local() ? &*mask->arrays->global_local() : nullptr;

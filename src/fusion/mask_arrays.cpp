@@ -93,6 +93,9 @@ kernel::ConstantArray MaskArrays::make_array(const std::string& name, std::int64
                ? constant_array(mask::lane_ordered_bitmaps(*layout_))
                : nullptr;
   }
+  if (name == "all_bitmaps") {
+    return constant_array(mask::bitmaps_of_all_tiles(*layout_));
+  }
   if (name == "row_first" || name == "row_end") {
     if (features_.mask_class != mask::MaskClass::IntervalRows) {
       return nullptr;

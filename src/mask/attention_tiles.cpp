@@ -1,12 +1,16 @@
 #include "mask/attention_tiles.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <limits>
+#include <span>
 
 #include <fmt/format.h>
 
 #include "base/check.hpp"
 #include "base/parallel.hpp"
+#include "mask/bits.hpp"
 #include "mask/tiles.hpp"
 #include "stof/error.hpp"
 
@@ -70,6 +74,24 @@ std::vector<LaneOrderedBitmap> lane_ordered_bitmaps(const MaskLayout& layout) {
   base::parallel_for(std::ssize(bitmaps),
                      [&](std::int64_t n) { bitmaps[n] = lane_ordered_bitmap(layout.bitmap(n)); });
   return bitmaps;
+}
+
+std::vector<LaneOrderedBitmap> bitmaps_of_all_tiles(const MaskLayout& layout) {
+  std::vector<LaneOrderedBitmap> all(layout.row_count() * layout.tile_cols);
+  base::parallel_for(layout.row_count(), [&](std::int64_t r) {
+    const std::span of_row = std::span(all).subspan(r * layout.tile_cols, layout.tile_cols);
+    for (const std::int32_t col : layout.full.row(r)) {
+      std::array<std::uint64_t, kTile> rows;
+      rows.fill(low_bits(std::min(layout.extent.kv_len - col * kTile, kTile)));
+      of_row[col] = lane_ordered_bitmap(bitmap_of_rows(rows));
+    }
+    const auto part = layout.part.row(r);
+    for (std::int64_t i = 0; i < std::ssize(part); ++i) {
+      const std::int32_t bitmap = layout.part_bitmap[layout.part.row_ptr[r] + i];
+      of_row[part[i]] = lane_ordered_bitmap(layout.bitmap(bitmap));
+    }
+  });
+  return all;
 }
 
 }  // namespace stof::mask

@@ -40,4 +40,8 @@ using LaneOrderedBitmap = std::array<std::uint32_t, 128>;
 // lane_ordered_bitmap of every bitmap of the layout, in order.
 std::vector<LaneOrderedBitmap> lane_ordered_bitmaps(const MaskLayout& layout);
 
+// That of every tile, also where all or none are seen, so that nothing is looked up: that of tile j
+// of tile row r is number r * tile_cols + j. What rows that do not exist see may be anything.
+std::vector<LaneOrderedBitmap> bitmaps_of_all_tiles(const MaskLayout& layout);
+
 }  // namespace stof::mask

@@ -48,6 +48,18 @@ __device__ __forceinline__ void copy_rows(unsigned char* tile, const T* all, uns
   }
 }
 
+// What 16 rows see of `Pieces` times 16 keys, a bit for each of the lane's scores: those of group
+// `rows` and of the keys from piece number `piece` on. `bitmaps` has one of each tile of 64 rows
+// and 64 keys, of which there are `tiles` in a row.
+template <int Pieces>
+__device__ __forceinline__ unsigned bits_of_pieces(const unsigned* __restrict__ bitmaps, int rows,
+                                                   int piece, int tiles, int lane) {
+  const unsigned* const row = bitmaps + (rows / 4 * tiles * 4 + rows % 4) * 32 + lane;
+  const auto word = [&](int tile) { return tile < tiles ? __ldg(row + tile * 128) : 0; };
+  const unsigned first = word(piece / 4), next = 4 % Pieces == 0 ? 0 : word(piece / 4 + 1);
+  return __funnelshift_r(first, next, piece % 4 * 8);
+}
+
 // What a lane has of a row of outputs, in two neighbouring blocks of eight columns of a warp, to
 // `row`, where the first block begins. Of two neighbours one takes the first block, the other the
 // second, so that each has four neighbouring columns.

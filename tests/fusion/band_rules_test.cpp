@@ -87,35 +87,6 @@ TEST_CASE("bands go to the kernel for them where rows are short") {
   CHECK(kernel_of(attention("sliding", 12, 4096, 64), "a100") == "attention_block_wise_sm80");
 }
 
-TEST_CASE("bands of few keys go to the kernel that has them at once, while it has few blocks") {
-  const std::string few = "attention_few_keys";
-  const auto window = [](std::int64_t keys, std::int64_t heads,
-                         std::int64_t length) {  // of a query
-    Graph graph("window");
-    const auto q = graph.input("q", {1, heads, length, 64}, DType::Float16);
-    graph.output("y", graph.attention(q, q, q, {.mask = causal() && sliding_window(keys - 1, 0)}));
-    return graph;
-  };
-  for (const std::int64_t head_dim : {64, 128}) {
-    for (const char* const mask : {"causal", "sliding", "full"}) {
-      CHECK(kernel_of(attention(mask, 12, 128, head_dim)) == few);
-      CHECK(kernel_of(attention(mask, 12, 128, head_dim), "a100") == few);
-      CHECK(kernel_of(attention(mask, 50, 128, head_dim)) != few);
-    }
-  }
-  CHECK(kernel_of(attention("full", 1, 1, 64)) == few);
-  CHECK(kernel_of(attention("full", 12, 256, 64)) == few);
-  CHECK(kernel_of(attention("full", 13, 256, 64)) != few);
-  CHECK(kernel_of(attention("full", 8, 257, 64)) != few);
-  CHECK(kernel_of(attention("full", 8, 128, 256)) != few);
-  CHECK(kernel_of(window(49, 12, 512)) == few);
-  CHECK(kernel_of(window(49, 13, 512)) != few);
-  CHECK(kernel_of(window(50, 6, 512)) == few);
-  CHECK(kernel_of(window(50, 12, 512)) != few);  // 65 of 16 queries
-  CHECK(kernel_of(window(241, 4, 512)) == few);
-  CHECK(kernel_of(window(242, 4, 512)) != few);
-}
-
 TEST_CASE("short heads, about as many as SMs, go to the kernel that holds all of their keys") {
   const auto pieces = [](const char* mask, std::int64_t heads, std::int64_t length,
                          std::int64_t head_dim = 64, const char* gpu = "h200") {

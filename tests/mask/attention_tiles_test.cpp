@@ -142,6 +142,28 @@ TEST_CASE("kernels find what the mask says in the tiles of random masks") {
   }
 }
 
+TEST_CASE("each tile of random masks has a bitmap of its own, seen or not") {
+  for (const Extent& extent : test::hostile_extents()) {
+    test::RandomMask random(static_cast<unsigned>(3 * extent.q_len + extent.kv_len), extent);
+    const Mask mask = random.next().mask || Mask(key_position() == 0 && query_position() == 0);
+    INFO(mask.text(), " at ", extent.q_len, " x ", extent.kv_len);
+    const MaskLayout layout = mask::build_layout(mask, extent);
+    const BitTensor bits = mask::evaluate_all(mask, extent);
+    const auto all = mask::bitmaps_of_all_tiles(layout);
+    REQUIRE(std::ssize(all) == layout.row_count() * layout.tile_cols);
+    for (std::int64_t n = 0; n < std::ssize(all); ++n) {
+      const std::int64_t row = n / layout.tile_cols;
+      const std::int64_t plane = row / layout.tile_rows;
+      const Tile tile{.b = plane / layout.mask_heads,
+                      .h = plane % layout.mask_heads,
+                      .q = row % layout.tile_rows * 64,
+                      .rows = 64,
+                      .k = n % layout.tile_cols * 64};
+      REQUIRE(bits_agree(all[n], bits, tile));
+    }
+  }
+}
+
 TEST_CASE("causal attention in tiles of 64 and 128 queries") {
   const MaskLayout layout = mask::build_layout(causal(), {.q_len = 192, .kv_len = 192});
   CHECK(mask::attention_tiles(layout, 64) == AttentionTiles{.tile_q = 64,

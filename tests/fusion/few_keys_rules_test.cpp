@@ -1,0 +1,86 @@
+// Where all keys of 16 queries are taken at once, on GPUs that are not there.
+#include "fusion/few_keys_rules.hpp"
+
+#include <cstdint>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "fusion/choice_testing.hpp"
+#include "stof/stof.hpp"
+
+using namespace stof;  // NOLINT(google-build-using-namespace)
+using namespace stof::testing;
+
+TEST_CASE("bands of few keys go to the kernel that has them at once, while it has few blocks") {
+  const std::string few = "attention_few_keys";
+  const auto window = [](std::int64_t keys, std::int64_t heads,
+                         std::int64_t length) {  // of a query
+    Graph graph("window");
+    const auto q = graph.input("q", {1, heads, length, 64}, DType::Float16);
+    graph.output("y", graph.attention(q, q, q, {.mask = causal() && sliding_window(keys - 1, 0)}));
+    return graph;
+  };
+  for (const std::int64_t head_dim : {64, 128}) {
+    for (const char* const mask : {"causal", "sliding", "full"}) {
+      CHECK(kernel_of(attention(mask, 12, 128, head_dim)) == few);
+      CHECK(kernel_of(attention(mask, 12, 128, head_dim), "a100") == few);
+      CHECK(kernel_of(attention(mask, 50, 128, head_dim)) != few);
+    }
+  }
+  CHECK(kernel_of(attention("full", 1, 1, 64)) == few);
+  CHECK(kernel_of(attention("full", 12, 256, 64)) == few);
+  CHECK(kernel_of(attention("full", 13, 256, 64)) != few);
+  CHECK(kernel_of(attention("full", 8, 257, 64)) != few);
+  CHECK(kernel_of(attention("full", 8, 128, 256)) != few);
+  CHECK(kernel_of(window(49, 12, 512)) == few);
+  CHECK(kernel_of(window(49, 13, 512)) != few);
+  CHECK(kernel_of(window(50, 6, 512)) == few);
+  CHECK(kernel_of(window(50, 12, 512)) != few);  // 65 of 16 queries
+  CHECK(kernel_of(window(241, 4, 512)) == few);
+  CHECK(kernel_of(window(242, 4, 512)) != few);
+}
+
+TEST_CASE(
+    "other masks of few keys go to the kernel with a bit for each score, while it has few tiles") {
+  const std::string bits = "attention_few_keys_bits";
+  for (const char* const mask : {"longformer", "bigbird", "random1"}) {
+    for (const std::int64_t head_dim : {64, 128}) {
+      CHECK(kernel_of(attention(mask, 12, 128, head_dim)) == bits);
+      CHECK(kernel_of(attention(mask, 12, 128, head_dim), "a100") == bits);
+    }
+    CHECK(kernel_of(attention(mask, 16, 256, 64)) == bits);  // two blocks of four tiles
+    CHECK(kernel_of(attention(mask, 17, 256, 64)) != bits);
+    CHECK(kernel_of(attention(mask, 8, 256, 128)) == bits);
+    CHECK(kernel_of(attention(mask, 9, 256, 128)) != bits);
+    CHECK(kernel_of(attention(mask, 48, 160, 64)) == bits);
+    CHECK(kernel_of(attention(mask, 53, 160, 64)) != bits);
+    CHECK(kernel_of(attention(mask, 4, 257, 64)) != bits);
+    CHECK(kernel_of(attention(mask, 4, 128, 136)) != bits);
+  }
+  CHECK(kernel_of(attention("causal", 12, 128, 64)) == "attention_few_keys");
+}
+
+TEST_CASE("a bit for each score is for masks that are known before, and for plain scores") {
+  const std::string bits = "attention_few_keys_bits";
+  CHECK(kernel_of(attention("bigbird", 12, 128, 64, 5.0 * tanh(score() / 5.0))) != bits);
+  Graph graph("captured");
+  const auto q = graph.input("q", {1, 2, 128, 64}, DType::Float16);
+  const MaskInput keep = graph.mask_input("keep", {1, 1, 128, 128}, {.form = MaskForm::Dense});
+  graph.output("y", graph.attention(q, q, q, {.mask_input = keep}));
+  CHECK(kernel_of(graph) != bits);
+}
+
+TEST_CASE("masks with more bits than a launch should read have other kernels") {
+  const std::string bits = "attention_few_keys_bits";
+  const auto by_plane = [](std::int64_t batch) {  // one query in each of 1024 heads
+    Graph graph("by_plane");
+    const auto q = graph.input("q", {batch, 1024, 1, 64}, DType::Float16);
+    const auto k = graph.input("k", {batch, 1024, 32, 64}, DType::Float16);
+    const Mask mask((key_position() + batch_index()) % 3 != head_index() % 3);
+    graph.output("y", graph.attention(q, k, k, {.mask = mask}));
+    return graph;
+  };
+  CHECK(kernel_of(by_plane(1)) == bits);
+  CHECK(kernel_of(by_plane(2)) != bits);
+}
