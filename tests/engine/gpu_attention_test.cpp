@@ -180,6 +180,7 @@ TEST_CASE("small cases of kernels, in whose rings every lane says that a place i
   add("short_heads_sm90", {"", Mask(), f16, 33, 12, 12, 160, 130, 72, 72});
   add("few_keys", {"", causal(), f16, 1, 1, 1, 100, 100, 64, 64});
   add("few_keys_bits", {"", random_tokens(0.2, 5), f16, 1, 1, 1, 100, 190, 64, 64});
+  add("few_keys_sm90", {"", random_tokens(0.2, 5), f16, 1, 1, 1, 100, 190, 128, 128});
   add("few_queries", {"", Mask(), f16, 1, 4, 1, 4, 2000, 64, 64});
   add("few_queries", {"", Mask(), f16, 1, 2, 2, 27, 900, 64, 64});
   add("few_queries", {"", causal_bottom_right(), f16, 3, 2, 2, 1, 700, 256, 256});
@@ -192,29 +193,47 @@ TEST_CASE("masks of few keys, with a bit for each score") {
   std::vector<AttentionCase> cases;
   const Expr q = query_position();
   const Expr k = key_position();
-  const auto add = [&](const char* name, const Mask& mask, std::int64_t q_len, std::int64_t kv_len,
-                       std::int64_t head_dim, std::int64_t value_dim) {
-    for (const DType dtype : {DType::Float16, DType::BFloat16}) {
-      cases.push_back({name, mask, dtype, 2, 4, 2, q_len, kv_len, head_dim, value_dim});
-      cases.back().has_lse = q_len == kv_len;
-      cases.back().has_heads_inside = dtype == DType::BFloat16;
-      cases.back().kernel_of_sm90 = "attention/few_keys_bits";
-    }
-  };
   const Mask by_head = Mask((q + k) % (head_index() + 2) == 0);
   const Mask by_batch = Mask(q * k % (3 * batch_index() + 2) == 0);
+  const auto add = [&](const char* name, const Mask& mask, std::int64_t batch, std::int64_t heads,
+                       std::int64_t q_len, std::int64_t kv_len, std::int64_t head_dim,
+                       std::int64_t value_dim) {
+    for (const DType dtype : {DType::Float16, DType::BFloat16}) {
+      cases.push_back(
+          {name, mask, dtype, batch, heads, heads / 2, q_len, kv_len, head_dim, value_dim});
+      cases.back().has_lse = q_len == kv_len;
+      cases.back().has_heads_inside = dtype == DType::BFloat16;
+      cases.back().kernel_of_sm90 =
+          batch == 2 ? "attention/few_keys_bits" : "attention/few_keys_sm90";
+    }
+  };
   for (const std::int64_t head_dim : {8, 32, 64, 72, 128}) {
-    add("random", random_tokens(0.3, 5), 128, 128, head_dim, head_dim);
-    add("longformer", longformer(11, 3), 61, 61, head_dim, 64);
-    add("bigbird", bigbird(16, 3, 2, 3, 3), 33, 250, head_dim, 40);
-    add("by_head", by_head, 70, 90, 40, head_dim);
-    add("by_batch", by_batch, 90, 70, 64, head_dim);
-    add("by_both", by_head && by_batch, 65, 129, head_dim, head_dim);
+    add("random", random_tokens(0.3, 5), 2, 4, 128, 128, head_dim, head_dim);
+    add("longformer", longformer(11, 3), 2, 4, 61, 61, head_dim, 64);
+    add("bigbird", bigbird(16, 3, 2, 3, 3), 2, 4, 33, 250, head_dim, 40);
+    add("by_head", by_head, 2, 4, 70, 90, 40, head_dim);
+    add("by_batch", by_batch, 2, 4, 90, 70, 64, head_dim);
+    add("by_both", by_head && by_batch, 2, 4, 65, 129, head_dim, head_dim);
+  }
+  for (const std::int64_t head_dim : {8, 40, 64, 72, 80, 128}) {  // in tiles of 64 queries and 128
+    add("random", random_tokens(0.3, 5), 5, 24, 128, 128, head_dim, head_dim);
+    add("longformer", longformer(11, 3), 7, 24, 97, 97, head_dim, 64);
+    add("by_both", by_head && by_batch, 5, 24, 65, 90, 40, head_dim);
+    add("by_both", by_head && by_batch, 4, 12, 200, 180, head_dim, 128);
   }
   for (const std::int64_t keys : {3, 15, 16, 17, 64, 65, 128, 129, 177, 192, 193, 256}) {
-    add("odd", Mask((q + k) % 2 == 0), 33, keys, 64, 64);
-    add("last_alone", Mask(k == keys - 1 && q % 3 == 0), 67, keys, 64, 64);
-    add("one_row", Mask(q == 17 && k % 2 == 0), 50, keys, 64, 64);
+    const Mask odd = Mask((q + k) % 2 == 0);
+    const Mask last_alone = Mask(k == keys - 1 && q % 3 == 0);
+    const Mask one_row = Mask(q == 17 && k % 2 == 0);
+    add("odd", odd, 2, 4, 33, keys, 64, 64);
+    add("last_alone", last_alone, 2, 4, 67, keys, 64, 64);
+    add("one_row", one_row, 2, 4, 50, keys, 64, 64);
+    if (keys <= 192) {
+      const std::int64_t q_len = keys < 32 ? 1500 : keys < 80 ? 200 : 33;
+      add("odd", odd, 6, 24, q_len, keys, 64, 64);
+      add("last_alone", last_alone, 6, 24, q_len, keys, 96, 64);
+      add("one_row", one_row, 6, 24, q_len + 30, keys, 64, 40);
+    }
   }
   CHECK(faults_of(cases) == "");
 }

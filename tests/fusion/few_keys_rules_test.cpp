@@ -5,6 +5,7 @@
 #include <string>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "fusion/choice_testing.hpp"
 #include "stof/stof.hpp"
@@ -41,24 +42,65 @@ TEST_CASE("bands of few keys go to the kernel that has them at once, while it ha
   CHECK(kernel_of(window(242, 4, 512)) != few);
 }
 
-TEST_CASE(
-    "other masks of few keys go to the kernel with a bit for each score, while it has few tiles") {
+TEST_CASE("other masks of few keys go to kernels with a bit for each score, while these are fast") {
   const std::string bits = "attention_few_keys_bits";
+  const std::string wgmma = "attention_few_keys_sm90";
+  const auto has_few = [](const char* mask, std::int64_t heads, std::int64_t length,
+                          std::int64_t head_dim) {
+    return kernel_of(attention(mask, heads, length, head_dim)).starts_with("attention_few_keys");
+  };
   for (const char* const mask : {"longformer", "bigbird", "random1"}) {
     for (const std::int64_t head_dim : {64, 128}) {
       CHECK(kernel_of(attention(mask, 12, 128, head_dim)) == bits);
       CHECK(kernel_of(attention(mask, 12, 128, head_dim), "a100") == bits);
+      CHECK(kernel_of(attention(mask, 96, 128, head_dim)) == wgmma);
     }
     CHECK(kernel_of(attention(mask, 16, 256, 64)) == bits);  // two blocks of four tiles
-    CHECK(kernel_of(attention(mask, 17, 256, 64)) != bits);
+    CHECK_FALSE(has_few(mask, 17, 256, 64));
     CHECK(kernel_of(attention(mask, 8, 256, 128)) == bits);
-    CHECK(kernel_of(attention(mask, 9, 256, 128)) != bits);
-    CHECK(kernel_of(attention(mask, 48, 160, 64)) == bits);
-    CHECK(kernel_of(attention(mask, 53, 160, 64)) != bits);
-    CHECK(kernel_of(attention(mask, 4, 257, 64)) != bits);
-    CHECK(kernel_of(attention(mask, 4, 128, 136)) != bits);
+    CHECK_FALSE(has_few(mask, 9, 256, 128));
+    CHECK(kernel_of(attention(mask, 33, 128, 64)) == bits);  // 264 blocks of two tiles
+    CHECK(kernel_of(attention(mask, 34, 128, 64)) == wgmma);
+    CHECK(kernel_of(attention(mask, 34, 128, 64), "a100") == bits);
+    CHECK(kernel_of(attention(mask, 1000, 192, 64)) == wgmma);
+    CHECK_FALSE(has_few(mask, 4, 257, 64));
+    CHECK_FALSE(has_few(mask, 4, 128, 136));
+    CHECK(kernel_of(attention(mask, 88, 192, 128)) == wgmma);  // two blocks for each SM
+    CHECK_FALSE(has_few(mask, 89, 192, 128));
+    CHECK(has_few(mask, 264, 128, 128));  // two waves
+    CHECK_FALSE(has_few(mask, 265, 128, 128));
+    CHECK(has_few(mask, 1000, 112, 128));
+    CHECK(has_few(mask, 264, 192, 40));
+    CHECK_FALSE(has_few(mask, 265, 192, 40));
   }
   CHECK(kernel_of(attention("causal", 12, 128, 64)) == "attention_few_keys");
+  CHECK(kernel_of(attention("random1", 1024, 32, 64)) != wgmma);  // mma.sync has smaller tiles
+}
+
+TEST_CASE("wgmma has a tile for each head where that saves reads, and values when keys are there") {
+  const auto setting = [](const char* mask, std::int64_t heads, std::int64_t length,
+                          std::int64_t head_dim) {
+    const fusion::Option option =
+        lowered_by(attention(mask, heads, length, head_dim)).options.at(0).at(0);
+    CHECK(option.kernel == "attention_few_keys_sm90");
+    const auto& config = option.config;
+    return fmt::format("{} x {}, {} an SM{}", config.at("tile_q"), config.at("tile_k"),
+                       config.at("blocks_per_sm"), config.at("late_values") == 1 ? ", late" : "");
+  };
+  CHECK(setting("random1", 160, 64, 64) == "64 x 64, 4 an SM, late");
+  CHECK(setting("random1", 528, 64, 64) == "64 x 64, 4 an SM, late");
+  CHECK(setting("random1", 529, 64, 64) == "64 x 64, 4 an SM");
+  CHECK(setting("bigbird", 96, 128, 64) == "64 x 128, 4 an SM, late");
+  CHECK(setting("bigbird", 96, 100, 64) == "64 x 112, 4 an SM, late");
+  CHECK(setting("bigbird", 60, 180, 64) == "64 x 192, 3 an SM, late");
+  CHECK(setting("bigbird", 66, 128, 128) == "64 x 128, 2 an SM, late");  // tiles for all SMs
+  CHECK(setting("bigbird", 67, 128, 128) == "128 x 128, 1 an SM, late");
+  CHECK(setting("bigbird", 132, 128, 128) == "128 x 128, 1 an SM, late");
+  CHECK(setting("bigbird", 133, 128, 128) == "64 x 128, 2 an SM, late");
+  CHECK(setting("bigbird", 264, 96, 80) == "128 x 96, 2 an SM, late");
+  CHECK(setting("bigbird", 265, 96, 80) == "64 x 96, 3 an SM, late");
+  CHECK(setting("bigbird", 400, 96, 72) == "128 x 96, 2 an SM, late");  // slow rows
+  CHECK(setting("bigbird", 400, 96, 40) == "128 x 96, 2 an SM, late");
 }
 
 TEST_CASE("a bit for each score is for masks that are known before, and for plain scores") {
