@@ -117,8 +117,10 @@ bool sees_all(const Use& use, const mask::Band& band) {
 
 bool has_even_rows(const Use& use, double per_row) {
   constexpr double kEven = 0.75;
-  return !has_open_side(use, band_of(use)) ||
-         per_row >= kEven * static_cast<double>(mask::ceil_div(use.dim("kv_len"), mask::kTile));
+  constexpr std::int64_t kLongWindow = 8;  // tiles
+  const std::int64_t most = mask::ceil_div(keys_of_queries(use, mask::kTile), mask::kTile);
+  const bool is_short_window = !has_open_side(use, band_of(use)) && most <= kLongWindow;
+  return is_short_window || per_row >= kEven * static_cast<double>(most);
 }
 
 bool leaves_sms_idle(const Use& use, double per_row, bool is_uneven) {

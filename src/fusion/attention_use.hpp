@@ -55,7 +55,8 @@ std::int64_t keys_of_queries(const Use& use, std::int64_t queries);
 // Whether a band ends, to one side at least, with the keys and not with what its queries see.
 bool has_open_side(const Use& use, const mask::Band& band);
 bool sees_all(const Use& use, const mask::Band& band);
-// Whether most rows of the band see as many keys as there are, and not fewer where it is cut.
+// Whether most rows of the band see as many keys as there are, or as a long window has, and not
+// fewer where it is cut.
 bool has_even_rows(const Use& use, double per_row);
 // From so many active tiles of 64 query rows on, rows are long.
 inline constexpr double kLongRow = 12;

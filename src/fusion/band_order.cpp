@@ -45,12 +45,13 @@ bool shares_keys_at_once(const Use& use, const KernelConfig& config) {
 
 // Whether they are where keys come in stages: 0 to 8 % less where narrow heads see all, or wide
 // ones in tiles of 128 queries, and for windows in tiles of 64 narrow queries or of 128 wide ones,
-// but in long windows up to 13 % more.
+// but in long windows up to 13 % more, and in those whose rows are uneven up to 28 %.
 bool shares_stages(const Use& use, const KernelConfig& config, double per_row) {
   const mask::Band band = band_of(use);
   const bool is_all = sees_all(use, band);
   if (!has_rows_of(use, 16) || use.dim("heads") != use.dim("kv_heads") || tiles_per_sm(use) <= 1 ||
-      !(is_all || (per_row < kLongRow && !has_open_side(use, band)))) {
+      !(is_all ||
+        (per_row < kLongRow && !has_open_side(use, band) && has_even_rows(use, per_row)))) {
     return false;
   }
   const bool has_large_tiles = config.at("tile_q") > mask::kTile;

@@ -251,7 +251,9 @@ bool has_few_queries(const Use& use, std::int64_t keys, double per_sm) {
 std::optional<KernelConfig> few_tiles_config(const Use& use, bool is_wide, double per_row) {
   const std::int64_t keys = keys_of_queries(use, 1);
   const double per_sm = tiles_per_sm(use);
-  const bool is_even = has_even_rows(use, per_row);
+  // Windows of up to two tiles for each SM have them at once, the short ones too.
+  const bool is_even =
+      has_even_rows(use, per_row) || (per_sm <= 2 && !has_open_side(use, band_of(use)));
   if (leaves_sms_idle(use, per_row, !is_even) || has_few_queries(use, keys, per_sm)) {
     return std::nullopt;
   }
@@ -265,13 +267,14 @@ std::optional<KernelConfig> few_tiles_config(const Use& use, bool is_wide, doubl
 std::optional<KernelConfig> wide_tiles_config(const Use& use, double per_row) {
   constexpr std::int64_t kFewKeys = 1024;
   const std::int64_t keys = use.dim("kv_len");
+  const std::int64_t seen = keys_of_queries(use, 1);
   if (has_one_tile(use)) {
     return keys <= kFewKeys && per_row < kLongRow ? std::optional(band_setting(64, 64, 64, 2, 2))
                                                   : std::nullopt;
   }
   if (!has_even_rows(use, per_row) && tiles_per_sm(use) <= kFewTiles &&
-      (!has_slow_rows(use) || are_large_uneven_tiles_best(use, keys))) {
-    return uneven_tiles_config(use, keys, true);
+      (!has_slow_rows(use) || are_large_uneven_tiles_best(use, seen))) {
+    return uneven_tiles_config(use, seen, true);
   }
   // Longer windows with rows that TMA is slow with were not timed.
   const bool is_slow_window =
@@ -378,7 +381,7 @@ std::optional<KernelConfig> narrow_tiles_config(const Use& use, std::int64_t spa
                : std::optional(large_band_setting(false));
   }
   if (!is_even && per_sm <= kFewTiles) {
-    return uneven_tiles_config(use, use.dim("kv_len"), false);
+    return uneven_tiles_config(use, keys_of_queries(use, 1), false);
   }
   if (per_row < kLongRow) {
     const bool are_lists_faster =
