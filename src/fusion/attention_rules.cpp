@@ -51,6 +51,14 @@ int rank(const Use& use) {
                                      : 0;
 }
 
+// Whether rows gather, from stages, keys that lie side by side, where it was slower than lists in
+// all windows of 21 keys and more that were timed, of heads of more than 128 dimensions.
+bool gathers_neighbours(const Use& use, const AttentionMask& mask) {
+  constexpr double kFewKeys = 16;
+  return reads_windows(use.kernel->contract) && mask.arrays && mask.arrays->band() &&
+         mask.features().mean_keys >= kFewKeys;
+}
+
 // What the expressions of a modifier read takes registers, which blocks that have all of an SM set
 // apart for them and large tiles do not leave.
 bool leaves_no_registers(const KernelConfig& config) {
@@ -81,7 +89,7 @@ bool is_in_place(const Use& use, const std::vector<Use>& uses, const AttentionMa
   const bool is_for_another = std::any_of(uses.begin(), uses.end(), [&](const Use& other) {
     return is_for_certain_masks(other) && rank(other) > rank(use) && setting_by_rule(other, mask);
   });
-  return !is_for_another &&
+  return !is_for_another && !gathers_neighbours(use, mask) &&
          !(packs(use.kernel->contract) && tiles_per_row(use, mask) > kMostPackedTiles);
 }
 

@@ -59,6 +59,13 @@ TEST_CASE("kernels of a user's may have parameters of their own") {
   CHECK(std::ranges::any_of(few, [](const fusion::Option& option) {
     return option.kernel == "attention_mine" && option.config.at("warps") == 8;
   }));
+  const auto few_bits = options_with(
+      "attention/few_keys_bits.jinja", "attention/mine.jinja",
+      {{"_few_keys_bits\"", "_mine\""}, {"param.pieces", "param.mine"}, {"\"pieces\"", "\"mine\""}},
+      attention("random1", 12, 256, 96));
+  CHECK(std::ranges::any_of(few_bits, [](const fusion::Option& option) {
+    return option.kernel == "attention_mine" && option.config.contains("mine");
+  }));
   // Under the name of the library's, too.
   for (const char* const kernel : {"resident_sm90", "global_local_sm90"}) {
     const std::string file = "attention/" + std::string(kernel) + ".jinja";
@@ -96,6 +103,20 @@ TEST_CASE("kernels of a user's may have parameters of their own") {
                      tiles)
             .at(0)
             .kernel == "attention_band_sm90");
+}
+
+TEST_CASE("keys of windows, which lie side by side, are not gathered from stages") {
+  const std::string staged = "attention_row_wise_staged";
+  const auto window = [](std::int64_t keys, std::int64_t head_dim) {  // of a query
+    Graph graph("window");
+    const auto q = graph.input("q", {3, 40, 128, head_dim}, DType::Float16);
+    const auto k = graph.input("k", {3, 5, 128, head_dim}, DType::Float16);
+    graph.output("y", graph.attention(q, k, k, {.mask = causal() && sliding_window(keys - 1, 0)}));
+    return kernel_of(graph);
+  };
+  CHECK(window(23, 256) != staged);
+  CHECK(window(2, 256) == staged);  // was not timed
+  CHECK(kernel_of(attention("random1", 12, 4096, 64)) == staged);
 }
 
 TEST_CASE("masks that leave much of their tiles empty are packed") {
