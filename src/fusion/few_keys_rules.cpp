@@ -110,7 +110,7 @@ std::optional<KernelConfig> setting_for_wgmma(const Use& use) {
   const bool has_slow_rows = !has_rows_of(use, 16);
   if (!has_one_tile(use) && use.dim("q_len") <= kLargeTile && query_tiles(use) > sm_count(use) &&
       (has_slow_rows || has_wide_heads(use))) {
-    const std::optional<KernelConfig> large = with_tiles_of(use, kLargeTile);
+    std::optional<KernelConfig> large = with_tiles_of(use, kLargeTile);
     if (large && (has_slow_rows ||
                   query_tiles(use, kLargeTile) <= large->at("blocks_per_sm") * sm_count(use))) {
       return large;
