@@ -76,6 +76,7 @@ struct MaskInput {
 };
 
 struct AttentionOptions {
+  // What is not seen may be multiplied by zero all the same: values of all keys have to be finite.
   Mask mask = {};                            // fixed mask …
   std::optional<MaskInput> mask_input = {};  // … and, or, one that arrives at run time
   std::optional<Score> score = {};           // changes q·k * scale before the mask

@@ -378,7 +378,7 @@ Prediction staged_attention(const Sm& sm, const Problem& problem, const KernelCo
   return time;
 }
 
-bool has_few_keys(const std::string& name) {
+bool has_few_keys_by_mma(const std::string& name) {
   return name == "attention_few_keys" || name == "attention_few_keys_bits";
 }
 
@@ -393,6 +393,26 @@ Prediction few_keys_attention(const Sm& sm, const Problem& problem, const Kernel
   Prediction time;
   time.start_us = c.start_us;
   time.core_us = sm.us(queue * pieces * c.piece_ns * head_width(problem));
+  return time;
+}
+
+constexpr const char* kFewKeysSm90 = "attention_few_keys_sm90";
+
+// The same of 64 or 128 queries.
+Prediction few_keys_sm90_attention(const Sm& sm, const Problem& problem,
+                                   const KernelConfig& config) {
+  const FewKeysSm90Attention& c = sm.coefficients.few_keys_sm90_attention;
+  const auto& dims = problem.scope->dims;
+  const std::int64_t query_tiles =
+      dims.at("batch") * dims.at("heads") * mask::ceil_div(dims.at("q_len"), mask::kTile);
+  const std::int64_t panels = mask::ceil_div(dims.at("head_dim"), mask::kTile) +
+                              mask::ceil_div(dims.at("value_dim"), mask::kTile);
+  const double tiles = static_cast<double>(query_tiles * config.at("tile_k") * panels) /
+                       static_cast<double>(mask::kTile * sm.device.sm_count);
+  Prediction time;
+  time.start_us = c.start_us;
+  time.dram_us = sm.dram_us(problem.work.bytes, c.dram_share);
+  time.core_us = sm.us(tiles * c.panel_ns);
   return time;
 }
 
@@ -647,8 +667,11 @@ Prediction predict_attention(const Sm& sm, const Problem& problem, const KernelC
   if (problem.contract->name == kFewQueries && has({"parts", "cluster", "warps", "rows"})) {
     return few_queries_attention(sm, problem, config, work);
   }
-  if (has_few_keys(problem.contract->name) && has({"pieces", "warps"})) {
+  if (has_few_keys_by_mma(problem.contract->name) && has({"pieces", "warps"})) {
     return few_keys_attention(sm, problem, config);
+  }
+  if (problem.contract->name == kFewKeysSm90 && has({"tile_k"})) {
+    return few_keys_sm90_attention(sm, problem, config);
   }
   if (problem.contract->name == kHeld && has({"pieces"})) {
     return held_attention(sm, problem, config, work);

@@ -177,11 +177,19 @@ struct FewQueriesAttention {
   double exchange_part_ns = 40;      // one more of them
 };
 
-// attention_few_keys. Piece by 12 shapes of 1 to 3 blocks an SM with 64 to 256 keys, start by those
-// of selection.json that have a block for each SM.
+// attention_few_keys and attention_few_keys_bits. Piece by 12 shapes of 1 to 3 blocks an SM with 64
+// to 256 keys, start by those of selection.json that have a block for each SM.
 struct FewKeysAttention {
   double start_us = 1.0;  // until the keys are there, and from the last sums to the end
   double piece_ns = 100;  // 16 keys, for their width in units of 64 dimensions
+};
+
+// attention_few_keys_sm90. Of 204 shapes with 48 to 192 keys on an H200, within 8 % (root mean
+// square).
+struct FewKeysSm90Attention {
+  double start_us = 2.0;
+  double panel_ns = 250;    // 64 queries and 64 keys or values, of up to 64 dimensions
+  double dram_share = 1.2;  // of dram_gbps: outputs stay in L2
 };
 
 // attention_held_sm90. Fitted to seven grids of a block an SM, of 10 to 64 tiles of keys a block.
@@ -337,6 +345,7 @@ struct Coefficients {
   std::map<std::string, GatheredAttention, std::less<>> gathered_attention = {{"", {}}};
   std::map<std::string, StagedAttention, std::less<>> staged_attention = {{"", {}}};
   FewKeysAttention few_keys_attention;
+  FewKeysSm90Attention few_keys_sm90_attention;
   HeldAttention held_attention;
   ShortHeadsAttention short_heads_attention;
   FewQueriesAttention few_queries_attention;

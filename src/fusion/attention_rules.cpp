@@ -36,7 +36,8 @@ std::optional<KernelConfig> setting_by_rule(const Use& use, const AttentionMask&
   return takes_bands(contract)           ? setting_for_bands(use, mask)
          : takes_intervals(contract)     ? setting_for_intervals(use, mask)
          : takes_global_tokens(contract) ? setting_for_global_tokens(use)
-                                         : few_keys_by_bits(use, mask);
+         : takes_all_bitmaps(contract)   ? few_keys_by_bits(use, mask)
+                                         : std::nullopt;
 }
 
 // Where a kernel for certain masks has a setting, none of a lower rank is taken. Kernels that visit
@@ -51,12 +52,16 @@ int rank(const Use& use) {
                                      : 0;
 }
 
-// Whether rows gather, from stages, keys that lie side by side, where it was slower than lists in
-// all windows of 21 keys and more that were timed, of heads of more than 128 dimensions.
+// Whether rows would gather, from stages, keys of a window, which lie side by side: slower than
+// lists on an H200 in eleven windows of 17 keys and more, of heads of more than 128 dimensions.
 bool gathers_neighbours(const Use& use, const AttentionMask& mask) {
-  constexpr double kFewKeys = 16;
-  return reads_windows(use.kernel->contract) && mask.arrays && mask.arrays->band() &&
-         mask.features().mean_keys >= kFewKeys;
+  constexpr double kFewKeys = 15;  // in the mean
+  constexpr std::int64_t kHopper = 90;
+  constexpr std::int64_t kNarrowest = 128;
+  return use.kernel->contract.name == "attention_row_wise_staged" &&
+         use.scope.device.at("device.sm") == kHopper && columns(use) > kNarrowest &&
+         !mask.modifier.has_score() && mask.arrays && mask.arrays->band() &&
+         !has_open_side(use, *mask.arrays->band()) && mask.features().mean_keys >= kFewKeys;
 }
 
 // What the expressions of a modifier read takes registers, which blocks that have all of an SM set

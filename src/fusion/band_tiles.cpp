@@ -375,7 +375,7 @@ std::optional<KernelConfig> narrow_tiles_config(const Use& use, std::int64_t spa
     return large_tiles_config(use, sees_most);
   }
   if (!has_one_tile(use) && !has_rows_of(use, is_even ? 64 : 16)) {
-    return !is_even ? slow_uneven_tiles_config(use, use.dim("kv_len"))
+    return !is_even ? slow_uneven_tiles_config(use, keys_of_queries(use, 1))
            : sees_all_of_many(use) && !has_thin_rows(use) && per_sm <= kMostFull
                ? large_even_tiles_config(use)
                : std::optional(large_band_setting(false));

@@ -14,7 +14,7 @@ namespace {
 
 using kernel::KernelConfig;
 
-constexpr std::int64_t kRows = 16;           // queries of a block of mma.sync
+constexpr std::int64_t kQueriesOfMma = 16;   // of a block
 constexpr std::int64_t kMostForWgmma = 192;  // keys
 
 KernelConfig few_keys_setting(std::int64_t warps, std::int64_t pieces) {
@@ -29,18 +29,18 @@ KernelConfig wgmma_setting(std::int64_t tile_q, std::int64_t tile_k, std::int64_
                       {"late_values", has_late_values ? 1 : 0}};
 }
 
-// By their names too: their parameters may well be a user's.
+// By their names too: what they take and their parameters may well be a user's.
 bool is_few_keys(const contract::TemplateContract& contract, std::string_view name) {
   return contract.name == name && has_names(contract, few_keys_setting(0, 0));
 }
 bool is_for_bands(const contract::TemplateContract& contract) {
-  return is_few_keys(contract, "attention_few_keys");
+  return takes_bands(contract) && is_few_keys(contract, "attention_few_keys");
 }
 bool is_for_bits(const contract::TemplateContract& contract) {
-  return is_few_keys(contract, "attention_few_keys_bits");
+  return takes_all_bitmaps(contract) && is_few_keys(contract, "attention_few_keys_bits");
 }
 bool has_wgmma(const contract::TemplateContract& contract) {
-  return contract.name == "attention_few_keys_sm90" &&
+  return takes_all_bitmaps(contract) && contract.name == "attention_few_keys_sm90" &&
          has_names(contract, wgmma_setting(0, 0, 0, false));
 }
 
@@ -55,7 +55,7 @@ std::optional<KernelConfig> setting_of_keys(std::int64_t keys) {
 
 // What the SM with the most blocks of 16 queries has, in tiles of 64 keys of 64 dimensions.
 double most_tiles(const Use& use) {
-  const std::int64_t queue = mask::ceil_div(query_tiles(use, kRows), sm_count(use));
+  const std::int64_t queue = mask::ceil_div(query_tiles(use, kQueriesOfMma), sm_count(use));
   return static_cast<double>(use.dim("kv_len")) / mask::kTile *
          static_cast<double>(queue * mask::ceil_div(columns(use), mask::kTile));
 }
@@ -64,9 +64,9 @@ double most_tiles(const Use& use) {
 bool are_for_wgmma(const Use& use) {
   constexpr std::int64_t kHopper = 90;
   constexpr std::int64_t kFewQueries = 32;  // leave most of a tile empty
-  constexpr double kFewTiles = 4.5;
+  constexpr double kFewOfMma = 4.5;
   return use.scope.device.at("device.sm") == kHopper && use.dim("kv_len") <= kMostForWgmma &&
-         use.dim("q_len") > kFewQueries && most_tiles(use) > kFewTiles;
+         use.dim("q_len") > kFewQueries && most_tiles(use) > kFewOfMma;
 }
 
 // In how many waves of blocks lists are no faster; 0: in any number. Those read wide heads and rows
@@ -119,6 +119,14 @@ std::optional<KernelConfig> setting_for_wgmma(const Use& use) {
   return with_tiles_of(use, mask::kTile);
 }
 
+// Whether so many tiles are empty that it pays to skip them, as lists do; such masks were not
+// timed.
+bool leaves_out_much(const AttentionMask& mask) {
+  constexpr double kLeastSeen = 0.6;
+  return static_cast<double>(mask.features().active_tiles()) <
+         kLeastSeen * static_cast<double>(mask.features().tiles);
+}
+
 std::optional<KernelConfig> setting_for_bits(const Use& use) {
   constexpr double kMostTiles = 10;
   return !are_for_wgmma(use) && most_tiles(use) <= kMostTiles ? setting_of_keys(use.dim("kv_len"))
@@ -137,9 +145,10 @@ std::optional<KernelConfig> few_keys_of_band(const Use& use) {
   if (!is_for_bands(use.kernel->contract)) {
     return std::nullopt;
   }
-  std::optional<KernelConfig> config = setting_of_keys(keys_of_queries(use, kRows));
+  std::optional<KernelConfig> config = setting_of_keys(keys_of_queries(use, kQueriesOfMma));
   const double most = config && config->at("pieces") == 1 ? 3.0 : 1.5;
-  return static_cast<double>(query_tiles(use, kRows)) <= most * static_cast<double>(sm_count(use))
+  return static_cast<double>(query_tiles(use, kQueriesOfMma)) <=
+                 most * static_cast<double>(sm_count(use))
              ? config
              : std::nullopt;
 }
@@ -147,12 +156,14 @@ std::optional<KernelConfig> few_keys_of_band(const Use& use) {
 // By times on an H200, where lists take 7 to 9 us however small the problem is.
 std::optional<KernelConfig> few_keys_by_bits(const Use& use, const AttentionMask& mask) {
   const contract::TemplateContract& contract = use.kernel->contract;
-  if (mask.arrays->band()) {
+  if (!mask.arrays || mask.arrays->band() || leaves_out_much(mask)) {
     return std::nullopt;
   }
-  const std::optional<KernelConfig> config = has_wgmma(contract)     ? setting_for_wgmma(use)
-                                             : is_for_bits(contract) ? setting_for_bits(use)
-                                                                     : std::nullopt;
+  if (has_wgmma(contract)) {
+    return setting_for_wgmma(use);
+  }
+  const std::optional<KernelConfig> config =
+      is_for_bits(contract) ? setting_for_bits(use) : std::nullopt;
   return config && is_setting(use, *config) ? config : std::nullopt;
 }
 

@@ -188,9 +188,14 @@ std::vector<Use> GroupPlanner::fitting_uses(const Group& group, const AttentionM
           (!mask->arrays || mask->features().mask_class != mask::MaskClass::IntervalRows)) {
         use.misfit = "rows do not see a run of keys each, or it is not known before";
       }
-      if (takes_all_bitmaps(contract) && use.misfit.empty() &&
-          !(mask->arrays && mask->arrays->has_key_rows())) {
-        use.misfit = "bitmaps of all tiles are made of masks that are known before";
+      if (takes_all_bitmaps(contract) && use.misfit.empty()) {
+        constexpr std::int64_t kMostTiles = 1 << 16;  // of 512 bytes each
+        const bool is_known = mask->arrays && mask->arrays->has_key_rows();
+        use.misfit = !is_known ? "bitmaps of all tiles are made of masks that are known before"
+                     : mask->features().tiles > kMostTiles
+                         ? fmt::format("{} tiles, of which {} may have a bitmap each",
+                                       mask->features().tiles, kMostTiles)
+                         : "";
       }
       if (takes_global_tokens(contract) && use.misfit.empty()) {
         const mask::GlobalLocal* const split =

@@ -56,6 +56,11 @@ __device__ __forceinline__ unsigned columns_below(int end, int lane) {
 
 constexpr unsigned kFirstRowBits = 0x33333333u;
 
+// Number of the plane of a mask that has so many for batch elements and heads, 1 where they share.
+__device__ __forceinline__ int plane_of_mask(int batch, int head, int mask_batch, int mask_heads) {
+  return (mask_batch == 1 ? 0 : batch) * mask_heads + (mask_heads == 1 ? 0 : head);
+}
+
 // Where a CTA stands, as mask and score expressions see it, and the plane of the mask that it
 // reads.
 struct AttentionPlace {
