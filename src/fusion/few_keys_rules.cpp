@@ -14,8 +14,7 @@ namespace {
 
 using kernel::KernelConfig;
 
-constexpr std::int64_t kQueriesOfMma = 16;   // of a block
-constexpr std::int64_t kMostForWgmma = 192;  // keys
+constexpr std::int64_t kQueriesOfMma = 16;  // of a block
 
 KernelConfig few_keys_setting(std::int64_t warps, std::int64_t pieces) {
   return KernelConfig{{"warps", warps}, {"pieces", pieces}};
@@ -63,9 +62,10 @@ double most_tiles(const Use& use) {
 // Whether wgmma is faster than mma.sync: from so few tiles on that these are nearly all there is.
 bool are_for_wgmma(const Use& use) {
   constexpr std::int64_t kHopper = 90;
+  constexpr std::int64_t kMostOfWgmma = 192;
   constexpr std::int64_t kFewQueries = 32;  // leave most of a tile empty
   constexpr double kFewOfMma = 4.5;
-  return use.scope.device.at("device.sm") == kHopper && use.dim("kv_len") <= kMostForWgmma &&
+  return use.scope.device.at("device.sm") == kHopper && use.dim("kv_len") <= kMostOfWgmma &&
          use.dim("q_len") > kFewQueries && most_tiles(use) > kFewOfMma;
 }
 
@@ -81,8 +81,9 @@ std::int64_t most_waves(const Use& use) {
   return has_wide_heads(use) && keys > kMoreKeys ? 1 : 2;
 }
 
-// As many blocks an SM as there is room for. Values are asked for when keys are there, unless more
-// blocks wait, which then have to wait longer; wide heads with few keys do not mind.
+// As many blocks an SM as there is room for, nothing where their waves are too many. Values are
+// asked for when keys are there, unless more blocks wait, which then have to wait longer; wide
+// heads with few keys do not mind.
 std::optional<KernelConfig> with_tiles_of(const Use& use, std::int64_t tile_q) {
   constexpr std::int64_t kFewKeys = 128;
   const std::int64_t keys = use.dim("kv_len");
@@ -129,8 +130,11 @@ bool leaves_out_much(const AttentionMask& mask) {
 
 std::optional<KernelConfig> setting_for_bits(const Use& use) {
   constexpr double kMostTiles = 10;
-  return !are_for_wgmma(use) && most_tiles(use) <= kMostTiles ? setting_of_keys(use.dim("kv_len"))
-                                                              : std::nullopt;
+  if (are_for_wgmma(use) || most_tiles(use) > kMostTiles) {
+    return std::nullopt;
+  }
+  std::optional<KernelConfig> config = setting_of_keys(use.dim("kv_len"));
+  return config && is_setting(use, *config) ? config : std::nullopt;
 }
 
 }  // namespace
@@ -159,12 +163,9 @@ std::optional<KernelConfig> few_keys_by_bits(const Use& use, const AttentionMask
   if (!mask.arrays || mask.arrays->band() || leaves_out_much(mask)) {
     return std::nullopt;
   }
-  if (has_wgmma(contract)) {
-    return setting_for_wgmma(use);
-  }
-  const std::optional<KernelConfig> config =
-      is_for_bits(contract) ? setting_for_bits(use) : std::nullopt;
-  return config && is_setting(use, *config) ? config : std::nullopt;
+  return has_wgmma(contract)     ? setting_for_wgmma(use)
+         : is_for_bits(contract) ? setting_for_bits(use)
+                                 : std::nullopt;
 }
 
 }  // namespace stof::fusion
