@@ -40,7 +40,7 @@ TEST_CASE("ready-made masks") {
 }
 
 TEST_CASE("bench masks") {
-  for (const std::string_view name : bench::kMaskNames) {
+  for (const std::string_view name : bench::mask_names()) {
     test::check_build(bench::mask(name, 2048), {.q_len = 2048, .kv_len = 2048});
   }
 }

@@ -61,12 +61,12 @@ class Cases(unittest.TestCase):
                 parse(text)
 
     def test_random_cases_are_those_of_their_seed(self) -> None:
-        for is_sparse, masks in ((False, {"causal", "full"}), (True, set(random_cases.SPARSE_MASKS))):
-            texts = random_cases.attention_cases(300, 7, is_sparse)
-            self.assertEqual((len(set(texts)), texts), (300, random_cases.attention_cases(300, 7, is_sparse)))
-            self.assertNotEqual(texts, random_cases.attention_cases(300, 8, is_sparse))
+        for kind, masks in random_cases.KINDS.items():
+            texts = random_cases.attention_cases(300, 7, kind)
+            self.assertEqual((len(set(texts)), texts), (300, random_cases.attention_cases(300, 7, kind)))
+            self.assertNotEqual(texts, random_cases.attention_cases(300, 8, kind))
             cases = [bench_results.parse_attention_case(text) for text in texts]
-            self.assertEqual({case.mask for case in cases}, masks)
+            self.assertEqual({case.mask for case in cases}, set(masks))
             for case in cases:
                 self.assertLessEqual(case.q_len, case.kv_len)
                 self.assertLessEqual(4 * case.cost, 2 * random_cases.MOST_FLOPS)

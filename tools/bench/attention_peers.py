@@ -14,6 +14,8 @@ from bench_timing import Contender
 from peers import masks
 
 MOST_DENSE_KEYS = 8192
+# Keys to the left and to the right that FlashAttention-2 is asked for, -1 for all; None: the root of the keys.
+VARLEN_WINDOWS = {"sliding": None, "window": (1023, 0), "local": (64, 64), "doc_causal": (-1, 0), "chunked": (-1, 0), "documents": (-1, -1)}
 
 # Each shape and setting compiles once; masks of one shape share it, so nothing is dropped between cases.
 torch._dynamo.config.recompile_limit = 4096
@@ -31,7 +33,7 @@ def peers(case: AttentionCase, q, k, v, seen, flex_settings: dict, uses_formula:
         is_causal = case.mask == "causal"
         contenders.append(sdpa("cudnn", SDPBackend.CUDNN_ATTENTION, q, k, v, is_causal=is_causal))
         contenders.append(sdpa("fa2", SDPBackend.FLASH_ATTENTION, q, k, v, is_causal=is_causal))
-    if case.mask in ("sliding", "window", "doc_causal") and is_square:
+    if case.mask in VARLEN_WINDOWS and is_square:
         contenders.append(Contender("fa2_varlen", lambda: varlen(case, q, k, v), lambda output: unpacked(case, output)))
     mod = mask_mod(case, seen, uses_formula and is_square)
     for name, (block_size, options) in flex_settings.items():
@@ -51,8 +53,10 @@ def sdpa(name: str, backend: SDPBackend, q, k, v, **options) -> Contender:
 
 def packed_offsets(case: AttentionCase) -> torch.Tensor:
     """Start offsets of the sequences of all batch elements one after the other, then the end."""
-    if case.mask == "doc_causal":
+    if case.mask in ("doc_causal", "documents"):
         starts = masks.documents(case.kv_len)[:-1]
+    elif case.mask == "chunked":
+        starts = torch.arange(0, case.kv_len, 1024, dtype=torch.int32, device="cuda")
     else:
         starts = torch.zeros(1, dtype=torch.int32, device="cuda")
     ends = torch.tensor([case.batch * case.kv_len], dtype=torch.int32, device="cuda")
@@ -66,7 +70,7 @@ def varlen(case: AttentionCase, q, k, v) -> Callable[[], torch.Tensor]:
     offsets = packed_offsets(case)
     longest = int(offsets.diff().max())
     width = math.isqrt(case.kv_len)
-    window = {"sliding": (width, width), "window": (1023, 0), "doc_causal": (-1, 0)}[case.mask]
+    window = VARLEN_WINDOWS[case.mask] or (width, width)
 
     def run(**options) -> torch.Tensor:
         return varlen_attn(*packed, offsets, offsets, longest, longest, **options)
@@ -74,9 +78,9 @@ def varlen(case: AttentionCase, q, k, v) -> Callable[[], torch.Tensor]:
     try:
         run(window_size=window)
     except TypeError:
-        if case.mask != "doc_causal":
+        if window not in ((-1, 0), (-1, -1)):
             raise
-        return lambda: run(is_causal=True)
+        return lambda: run(is_causal=window == (-1, 0))
     return lambda: run(window_size=window)
 
 
@@ -99,11 +103,19 @@ def mask_mod(case: AttentionCase, seen: torch.Tensor, uses_formula: bool) -> Cal
         "window": lambda b, h, q, k: (q >= k) & (q - k < 1024),
         "dilated": lambda b, h, q, k: ((q - k).abs() <= 2 * width) & ((q - k) % 2 == 0),
         "longformer": lambda b, h, q, k: ((q - k).abs() <= width) | is_global(q) | is_global(k),
+        "prefix": lambda b, h, q, k: (q >= k) | (k < n // 4),
+        "chunked": lambda b, h, q, k: (q >= k) & (q // 1024 == k // 1024),
+        "sinks": lambda b, h, q, k: (q >= k) & ((q - k < 1024) | (k < 4)),
+        "frames": lambda b, h, q, k: q // 256 >= k // 256,
+        "grid": lambda b, h, q, k: ((q // width - k // width).abs() <= 6) & ((q % width - k % width).abs() <= 6),
+        "strided": lambda b, h, q, k: (q >= k) & ((q - k < width) | ((q - k) % width == 0)),
+        "local": lambda b, h, q, k: (q - k).abs() <= 64,
     }
-    if uses_formula and case.mask == "doc_causal":
+    if uses_formula and case.mask in ("doc_causal", "documents"):
         positions = torch.arange(n, device="cuda")
         document = torch.bucketize(positions, masks.documents(n).long()[1:], right=True)
-        return lambda b, h, q, k: (document[q] == document[k]) & (q >= k)
+        is_causal = case.mask == "doc_causal"
+        return lambda b, h, q, k: (document[q] == document[k]) & ((q >= k) if is_causal else (q >= 0))
     if uses_formula and case.mask in formulas:
         return formulas[case.mask]
     return lambda b, h, q, k: seen[q, k]

@@ -294,7 +294,7 @@ StofBenchPlan* stof_bench_fusion(const stof::Engine* engine, const char* group, 
   });
 }
 
-// A model of models::kNames; `mask` of kMaskNames, or null for none.
+// A model of models::kNames; `mask` of mask_names(), or null for none.
 StofBenchPlan* stof_bench_model(const stof::Engine* engine, const char* model, std::int64_t batch,
                                 std::int64_t sequence, std::int64_t layers, const char* mask,
                                 const char* dtype) {

@@ -170,7 +170,7 @@ int run(int argc, char** argv) {
   }
   const bool has_inputs = names.empty();
   if (has_inputs) {
-    names.assign(stof::bench::kMaskNames.begin(), stof::bench::kMaskNames.end());
+    names = stof::bench::mask_names();
   }
   fmt::print(
       "{:14} {:>6} {:>7} {:>7} {:>7} {:>8} {:>8} {:>8} {:>8} | {:>8} {:>8} {:>8} {:>8} {:>8}\n",

@@ -1,6 +1,7 @@
 #include "masks.hpp"
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 #include <string>
 
@@ -37,41 +38,69 @@ Mask bigbird_of_tokens(std::int64_t n) {
   return longformer(width, width) || (k / kBlock == block && keep(1, q, k, kFilled));
 }
 
+struct NamedMask {
+  std::string_view name;
+  Mask (*of)(std::int64_t n);
+};
+
+constexpr std::int64_t kChunk = 1024;
+
+constexpr std::array kMasks = {
+    NamedMask{"full", [](std::int64_t) { return Mask(); }},
+    NamedMask{"causal", [](std::int64_t) { return causal(); }},
+    NamedMask{"sliding",
+              [](std::int64_t n) { return sliding_window(square_root(n), square_root(n)); }},
+    NamedMask{"dilated", [](std::int64_t n) { return dilated(square_root(n), square_root(n), 2); }},
+    NamedMask{"longformer",
+              [](std::int64_t n) {
+                const std::int64_t width = square_root(n);
+                return longformer(width, width) || global_tokens(n / 2, width);
+              }},
+    NamedMask{"bigbird", bigbird_of_tokens},
+    NamedMask{"bigbird_block", [](std::int64_t) { return bigbird(64, 3, 2, 3, 3); }},
+    NamedMask{"doc_causal",
+              [](std::int64_t n) { return documents(document_offsets(n)) && causal(); }},
+    NamedMask{"window", [](std::int64_t) { return sliding_window(kChunk - 1, 0); }},
+    NamedMask{"random1",
+              [](std::int64_t) {
+                return random_tokens(0.01, 4) || Mask(query_position() == key_position());
+              }},
+    NamedMask{"prefix", [](std::int64_t n) { return prefix(n / 4); }},
+    NamedMask{"documents", [](std::int64_t n) { return documents(document_offsets(n)); }},
+    NamedMask{"chunked",
+              [](std::int64_t) {
+                return causal() && Mask(query_position() / kChunk == key_position() / kChunk);
+              }},
+    NamedMask{"sinks",
+              [](std::int64_t) {
+                return causal() && (sliding_window(kChunk - 1, 0) || Mask(key_position() < 4));
+              }},
+    NamedMask{"frames", [](std::int64_t) { return block_causal(256); }},
+    NamedMask{"grid", [](std::int64_t n) { return window_2d(square_root(n), 6); }},
+    NamedMask{"strided",
+              [](std::int64_t n) {
+                const std::int64_t width = square_root(n);
+                return causal() && (sliding_window(width - 1, 0) || strided(width));
+              }},
+    NamedMask{"local", [](std::int64_t) { return sliding_window(64, 64); }},
+};
+
 }  // namespace
 
+std::vector<std::string_view> mask_names() {
+  std::vector<std::string_view> names(kMasks.size());
+  std::transform(kMasks.begin(), kMasks.end(), names.begin(),
+                 [](const NamedMask& mask) { return mask.name; });
+  return names;
+}
+
 Mask mask(std::string_view name, std::int64_t n) {
-  const std::int64_t width = square_root(n);
-  if (name == "full") {
-    return {};
+  const auto found = std::find_if(kMasks.begin(), kMasks.end(),
+                                  [&](const NamedMask& mask) { return mask.name == name; });
+  if (found == kMasks.end()) {
+    throw std::invalid_argument("no bench mask " + std::string(name));
   }
-  if (name == "causal") {
-    return causal();
-  }
-  if (name == "sliding") {
-    return sliding_window(width, width);
-  }
-  if (name == "dilated") {
-    return dilated(width, width, 2);
-  }
-  if (name == "longformer") {
-    return longformer(width, width) || global_tokens(n / 2, width);
-  }
-  if (name == "bigbird") {
-    return bigbird_of_tokens(n);
-  }
-  if (name == "bigbird_block") {
-    return bigbird(64, 3, 2, 3, 3);
-  }
-  if (name == "doc_causal") {
-    return documents(document_offsets(n)) && causal();
-  }
-  if (name == "window") {
-    return sliding_window(1023, 0);
-  }
-  if (name == "random1") {
-    return random_tokens(0.01, 4) || Mask(query_position() == key_position());
-  }
-  throw std::invalid_argument("no bench mask " + std::string(name));
+  return found->of(n);
 }
 
 std::vector<std::int32_t> document_offsets(std::int64_t n) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -9,12 +8,13 @@
 
 namespace stof::bench {
 
-inline constexpr std::array<std::string_view, 10> kMaskNames = {
-    "full",    "causal",        "sliding",    "dilated", "longformer",
-    "bigbird", "bigbird_block", "doc_causal", "window",  "random1"};
+// Those of the goals, then masks of models in use: prefix-LM, packed documents, Llama 4's chunks,
+// a window with attention sinks, causal among frames, neighbours in a grid, Sparse Transformer's
+// strides, ModernBERT's window.
+std::vector<std::string_view> mask_names();
 
 // The mask of peers/masks.py of that name for n queries and keys, the same bits. Throws
-// std::invalid_argument for a name that is not in kMaskNames.
+// std::invalid_argument for a name that is none of mask_names().
 Mask mask(std::string_view name, std::int64_t n);
 
 // Start offsets of packed documents of 300 to 1100 tokens, then n.

@@ -11,6 +11,9 @@ BATCHES = [1, 1, 1, 2, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64]
 FEW_QUERIES = [1, 1, 1, 2, 4, 8, 16, 32, 33, 64, 100, 128, 200]
 DENSE_MASKS = ["causal", "full"]
 SPARSE_MASKS = ["sliding", "dilated", "longformer", "bigbird", "bigbird_block", "doc_causal", "window", "random1"]
+MODEL_MASKS = ["prefix", "documents", "chunked", "sinks", "frames", "grid", "strided", "local"]
+LONG_MASKS = ["bigbird_block", "window", "chunked", "sinks", "frames", "documents"]
+KINDS = {"dense": DENSE_MASKS, "sparse": SPARSE_MASKS, "models": MODEL_MASKS}
 MOST_FLOPS, MOST_BYTES, LEAST_ROWS = 4e11, 2e9, 512
 
 
@@ -26,18 +29,18 @@ def draw(source: random.Random, masks: list[str]) -> str:
 
 
 def fits(case: bench_results.AttentionCase) -> bool:
-    """In time and memory, and with work for more than a few SMs; the masks of blocks want a block."""
+    """In time and memory, and with work for more than a few SMs; masks of blocks and long windows want some of them."""
     flops = 4 * case.cost * (0.5 if case.mask == "causal" else 1)
     bytes_ = 4 * case.head_dim * case.batch * (case.heads * case.q_len + case.kv_heads * case.kv_len)
-    is_long = case.kv_len >= 1024 or case.mask not in ("bigbird_block", "window")
+    is_long = case.kv_len >= 1024 or case.mask not in LONG_MASKS
     return flops <= MOST_FLOPS and bytes_ <= MOST_BYTES and case.batch * case.heads * case.kv_len >= LEAST_ROWS and is_long
 
 
-def attention_cases(count: int, seed: int, is_sparse: bool) -> list[str]:
-    """The same for the same seed; no case twice."""
+def attention_cases(count: int, seed: int, kind: str) -> list[str]:
+    """With masks of `kind`, of KINDS. The same for the same seed; no case twice."""
     source, cases = random.Random(seed), {}
     while len(cases) < count:
-        text = draw(source, SPARSE_MASKS if is_sparse else DENSE_MASKS)
+        text = draw(source, KINDS[kind])
         if fits(bench_results.parse_attention_case(text)):
             cases[text] = None
     return list(cases)
