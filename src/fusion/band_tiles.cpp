@@ -117,6 +117,13 @@ bool is_one_group_faster(const Use& use, std::int64_t keys, double per_sm) {
          per_sm > kFewestTiles;
 }
 
+// Whether large tiles are of a long window, and a second wave of them would leave most SMs idle.
+bool do_large_windows_idle(const Use& use) {
+  constexpr double kMostPlaces = 1.45;  // for each large tile
+  return !has_open_side(use, band_of(use)) &&
+         leaves_places(large_tiles(use), sm_count(use), kMostPlaces);
+}
+
 // Of tiles with as many keys each, `per_sm` of them for each SM.
 std::optional<KernelConfig> few_even_tiles_config(const Use& use, std::int64_t keys, double per_sm,
                                                   bool is_wide) {
@@ -138,7 +145,8 @@ std::optional<KernelConfig> few_even_tiles_config(const Use& use, std::int64_t k
     return std::nullopt;
   }
   const bool is_large = (is_wide || has_slow_rows(use)) && !has_one_tile(use);
-  return is_large ? large_band_setting(is_wide) : overlapped_band_setting();
+  return is_large && !(is_wide && do_large_windows_idle(use)) ? large_band_setting(is_wide)
+                                                              : overlapped_band_setting();
 }
 
 // Whether large tiles that overlap are faster than ones of 64 queries where uneven tiles are more
@@ -395,6 +403,10 @@ std::optional<KernelConfig> narrow_tiles_config(const Use& use, std::int64_t spa
   }
   if (has_one_tile(use) || (sees_most && per_row < kLongEvenRow)) {
     return std::nullopt;
+  }
+  // So many rows of windows are cut short that blocks do not end together.
+  if (per_sm <= kFewTiles && !is_open && use.dim("q_len") <= 3 * keys_of_queries(use, 1)) {
+    return overlapped_band_setting();
   }
   // Windows of 1024 keys take 3 to 9 % less with small tiles.
   return per_row >= kLongUnevenRow || sees_most ? large_tiles_config(use, sees_most)

@@ -554,6 +554,20 @@ TEST_CASE("long windows most of whose rows are cut short are worked on as causal
   CHECK(config_of("window", 16, 2048, 128).at("tile_q") == 128);  // 34.3 us, with 64 39.3
 }
 
+TEST_CASE("even long windows of few heads have their batch elements side by side") {
+  const Mask window = sliding_window(1023, 0);
+  CHECK(order_of_band(window, 8, 1, 2304) == 1);
+  CHECK(order_of_band(window, 4, 8, 2304) == 1);   // 43.9 us, and 45.9 one after the other
+  CHECK(order_of_band(window, 2, 16, 2048) == 0);  // 39.0, and 38.7
+  // Two blocks an SM, whose products overlap, where rows that are cut short are many: 21.9 us,
+  // 27.5 with four; but 28.4 and 30.9 in the long one.
+  CHECK(config_of("window", 12, 2304, 64).at("overlap") == 1);
+  CHECK(config_of("window", 8, 4096, 64).at("overlap") == 0);
+  // Large tiles, of 128 dimensions, would be one and a bit for each SM.
+  CHECK(config_of("window", 8, 2304, 128).at("tile_q") == 64);   // 23.6 us, with 128 29.0
+  CHECK(config_of("window", 4, 6000, 128).at("tile_q") == 128);  // 36.3, with 64 40.6
+}
+
 TEST_CASE("all keys of a tile that fit registers are as few groups of 16 as hold them") {
   const auto keys = [](std::int64_t length) {
     return lowered_by(attention("sliding", 192, length, 64))
