@@ -15,8 +15,6 @@ namespace {
 
 using kernel::KernelConfig;
 
-constexpr double kFewTiles = 5;  // of 64 queries, for each SM
-
 KernelConfig band_setting(std::int64_t tile_q, std::int64_t tile_k, std::int64_t step,
                           std::int64_t stages, std::int64_t blocks_per_sm,
                           std::int64_t overlap = 0) {
@@ -199,11 +197,13 @@ std::optional<KernelConfig> slow_uneven_tiles_config(const Use& use, std::int64_
 // take 3 to 13 % less on an H100 where rows are slow, and tiles more than 1.3 for each SM; of 40
 // dimensions and many keys two warp groups that share them do.
 std::optional<KernelConfig> few_uneven_tiles_config(const Use& use, std::int64_t keys,
-                                                    double per_sm, bool is_wide, bool keys_grow) {
+                                                    bool keys_grow) {
   constexpr std::int64_t kShortSlowRow = 512;
   constexpr std::int64_t kLongSlimRow = 1024;
   constexpr std::int64_t kLongestTimed = 2048;
   constexpr std::int64_t kSlowDims = 40;  // of 56 they are up to 7 % slower
+  const double per_sm = tiles_per_sm(use);
+  const bool is_wide = has_wide_heads(use);
   const bool has_few = per_sm <= 4.0 / 3;
   if (keys > (has_few ? 4096 : 8192)) {
     return std::nullopt;
@@ -266,7 +266,7 @@ std::optional<KernelConfig> few_tiles_config(const Use& use, bool is_wide, doubl
     return std::nullopt;
   }
   return is_even ? few_even_tiles_config(use, keys, per_sm, is_wide)
-                 : few_uneven_tiles_config(use, keys, per_sm, is_wide,
+                 : few_uneven_tiles_config(use, keys,
                                            use.scope.mask_band_first <= 1 - use.dim("q_len"));
 }
 
@@ -452,6 +452,33 @@ std::optional<KernelConfig> band_tiles_config(const Use& use, double per_row) {
 
 bool has_band_tiles(const contract::TemplateContract& contract) {
   return has_names(contract, band_setting(0, 0, 1, 1, 0));
+}
+
+std::optional<KernelConfig> config_of_few_tiles(const Use& use, std::int64_t keys, bool are_even) {
+  constexpr double kFewest = 3;  // for each SM
+  const bool is_wide = has_wide_heads(use);
+  const double per_sm = tiles_per_sm(use);
+  if (are_even) {
+    return per_sm < kFewest ? few_even_tiles_config(use, keys, per_sm, is_wide) : std::nullopt;
+  }
+  if (per_sm < kFewest) {
+    std::optional<KernelConfig> config = few_uneven_tiles_config(use, keys, true);
+    if (!is_wide && !has_slow_rows(use) && per_sm > 1 && per_sm <= 2) {
+      config = shared_band_setting(is_wide);
+      config->at("order") = 2;
+    }
+    return config;
+  }
+  if (!has_slow_rows(use) || has_one_tile(use)) {
+    return uneven_tiles_config(use, keys, is_wide);
+  }
+  return !is_wide                                 ? slow_uneven_tiles_config(use, keys)
+         : are_large_uneven_tiles_best(use, keys) ? std::optional(large_overlapped_band_setting())
+                                                  : std::nullopt;
+}
+
+KernelConfig config_of_many_narrow_tiles() {
+  return small_band_setting();
 }
 
 std::optional<KernelConfig> band_config(const Use& use, double per_row) {

@@ -1,11 +1,15 @@
 #include "fusion/interval_rules.hpp"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
 #include "cost/model.hpp"
 #include "fusion/attention_use.hpp"
+#include "fusion/band_order.hpp"
+#include "fusion/band_tiles.hpp"
 #include "fusion/settings.hpp"
+#include "mask/bits.hpp"
 
 namespace stof::fusion {
 
@@ -13,13 +17,52 @@ namespace {
 
 using kernel::KernelConfig;
 
-KernelConfig interval_setting(std::int64_t tile_q, std::int64_t tile_k, std::int64_t stages,
-                              std::int64_t blocks_per_sm, std::int64_t overlap) {
-  return KernelConfig{{"tile_q", tile_q},
-                      {"tile_k", tile_k},
-                      {"stages", stages},
-                      {"blocks_per_sm", blocks_per_sm},
-                      {"overlap", overlap}};
+constexpr std::array<const char*, 7> kParameters = {
+    "tile_q", "tile_k", "stages", "blocks_per_sm", "overlap", "key_groups", "order"};
+
+// Those of a setting of band_sm90 whose steps are as large as its stages, or as its key groups'
+// parts of them.
+KernelConfig of_band_setting(const KernelConfig& band) {
+  KernelConfig config;
+  for (const char* const name : kParameters) {
+    config[name] = band.at(name);
+  }
+  return config;
+}
+
+KernelConfig large_setting() {
+  return KernelConfig{{"tile_q", 128}, {"tile_k", 64},    {"stages", 2}, {"blocks_per_sm", 2},
+                      {"overlap", 0},  {"key_groups", 1}, {"order", 0}};
+}
+
+// Of the rows of a mask, in tiles of 64 keys that 64 queries see.
+struct RowLengths {
+  double mean;
+  std::int64_t longest;
+  bool grow;  // none sees less than the one before it, as in causal masks
+
+  bool are_even() const {
+    constexpr double kEven = 0.9;
+    return mean >= kEven * static_cast<double>(longest);
+  }
+};
+
+bool do_rows_grow(const mask::AttentionTiles& tiles, std::int64_t tiles_of_plane) {
+  for (std::size_t row = 1; row + 1 < tiles.row_ptr.size(); ++row) {
+    const std::int64_t before = tiles.row_ptr[row] - tiles.row_ptr[row - 1];
+    if (static_cast<std::int64_t>(row) % tiles_of_plane != 0 &&
+        tiles.row_ptr[row + 1] - tiles.row_ptr[row] < before) {
+      return false;
+    }
+  }
+  return true;
+}
+
+RowLengths row_lengths(const Use& use, const AttentionMask& mask) {
+  const std::int64_t tiles_of_plane = mask::ceil_div(use.dim("q_len"), mask::kTile);
+  return {.mean = tiles_per_row(use, mask),
+          .longest = mask.features().longest_tile_row,
+          .grow = do_rows_grow(mask.arrays->tiles(mask::kTile), tiles_of_plane)};
 }
 
 // How many tiles of keys there are from the first one that a query tile sees to its last one, of
@@ -37,35 +80,68 @@ double tiles_between(const mask::AttentionTiles& tiles) {
   return seen == 0 ? 1 : static_cast<double>(between) / seen;
 }
 
-// By times of documents of 300 to 1100 tokens on an H100, L2 flushed. Tiles of 128 queries, of
-// which an SM has two blocks, take 7 to 30 % less than lists with heads of 80 to 128 dimensions. Of
-// few query tiles those of 64 whose products overlap take up to 12 % less; in between, where narrow
-// heads have many, and of few long rows lists are faster.
-std::optional<KernelConfig> config_by_tiles(const Use& use, std::int64_t longest_row) {
+// Whether tiles of 128 queries, of which an SM has two blocks, are best: of many wide heads that
+// fill them, sooner where rows are short, by up to 28 %. Where they are a quarter empty, lists are.
+bool are_large_tiles_best(const Use& use, std::int64_t keys) {
   constexpr double kMany = 5;  // for each SM
-  constexpr double kFew = 2;
-  constexpr double kFewNarrow = 3;
-  constexpr std::int64_t kLongestRow = 24;  // tiles of keys
-  const double per_sm = tiles_per_sm(use);
-  if (has_wide_heads(use) && per_sm >= kMany) {
-    return has_one_tile(use) ? std::nullopt : std::optional(interval_setting(128, 64, 2, 2, 0));
+  constexpr double kManyShort = 3.5;
+  constexpr std::int64_t kShortRow = 1536;
+  if (!has_wide_heads(use)) {
+    return false;
   }
-  if (longest_row > kLongestRow) {
+  const double rows = 2 * mask::kTile * mask::ceil_div(use.dim("q_len"), 2 * mask::kTile);
+  const double fill = static_cast<double>(use.dim("q_len")) / rows;
+  const bool are_short = fill > 0.87 && keys <= kShortRow && has_rows_of(use, 16);
+  return fill > 0.83 && tiles_per_sm(use) >= (are_short ? kManyShort : kMany);
+}
+
+// Whether tiles of narrow heads that see more keys from one to the next, as causal ones do, and
+// many, want four blocks an SM: where a batch element alone has tiles for all SMs. Then they are
+// up to 20 % faster than lists, whose tiles of 128 or 192 queries leave SMs over.
+bool are_small_tiles_best(const Use& use, std::int64_t keys) {
+  constexpr double kMost = 12;  // for each SM, as was timed
+  constexpr double kOfElement = 2.5;
+  constexpr std::int64_t kLongRow = 1024;
+  return has_rows_of(use, 16) && keys > kLongRow && tiles_per_sm(use) < kMost &&
+         tiles_per_sm(use) >= kOfElement * static_cast<double>(use.dim("batch"));
+}
+
+// By times on an H200, L2 flushed, of prefixes, documents, chunks and frames. Few tiles want what
+// uneven bands do; many narrow ones lists, and long rows that do not grow, which lists begin with.
+// Rows that all see as many keys, which were not timed, have what bands that see all keys have.
+std::optional<KernelConfig> config_by_tiles(const Use& use, const RowLengths& rows) {
+  constexpr double kFewThatGrow = 6;  // for each SM
+  constexpr std::int64_t kLongestRow = 20;
+  const std::int64_t keys = rows.longest * mask::kTile;
+  if (are_large_tiles_best(use, keys)) {
+    return large_setting();
+  }
+  if (!rows.grow && rows.longest > kLongestRow) {
     return std::nullopt;
   }
-  if (has_wide_heads(use)) {
-    return per_sm <= kFew ? std::optional(interval_setting(64, 64, 3, 2, 1)) : std::nullopt;
+  std::optional<KernelConfig> config;
+  if (tiles_per_sm(use) < (rows.grow ? kFewThatGrow : kFewTiles)) {
+    config = config_of_few_tiles(use, keys, rows.are_even());
+  } else if (rows.grow && !rows.are_even() && !has_wide_heads(use) &&
+             are_small_tiles_best(use, keys)) {
+    config = config_of_many_narrow_tiles();
   }
-  if (per_sm > kFewNarrow || !has_rows_of(use, 16)) {
-    return std::nullopt;
-  }
-  return per_sm <= kFew ? interval_setting(64, 128, 3, 2, 1) : interval_setting(64, 128, 2, 3, 0);
+  return config ? std::optional(of_band_setting(*config)) : std::nullopt;
+}
+
+// Whether the longest rows of several batch elements are best side by side; of many elements with
+// short rows sooner not than along bands (3 to 6 %).
+bool has_elements_side_by_side(const Use& use) {
+  constexpr double kManyTiles = 15;  // for each SM
+  constexpr std::int64_t kLongQueries = 768;
+  return has_longest_first(use) &&
+         (tiles_per_sm(use) < kManyTiles || use.dim("q_len") >= kLongQueries);
 }
 
 }  // namespace
 
 bool has_interval_rule(const contract::TemplateContract& contract) {
-  return takes_intervals(contract) && has_names(contract, interval_setting(0, 0, 0, 0, 0));
+  return takes_intervals(contract) && has_names(contract, large_setting());
 }
 
 std::optional<KernelConfig> setting_for_intervals(const Use& use, const AttentionMask& mask) {
@@ -76,13 +152,15 @@ std::optional<KernelConfig> setting_for_intervals(const Use& use, const Attentio
   }
   // Lists begin with the longest rows, and share out those that take long; and few queries have a
   // kernel of their own.
-  const double per_row = tiles_per_row(use, mask);
-  const std::int64_t longest_row = mask.features().longest_tile_row;
-  if (per_row > kVeryLongRow || static_cast<double>(longest_row) > kLongestOfMean * per_row ||
-      leaves_sms_idle(use, per_row) || use.dim("q_len") <= 2 * cost::kFewQueryRows) {
+  const RowLengths rows = row_lengths(use, mask);
+  if (rows.mean > kVeryLongRow || static_cast<double>(rows.longest) > kLongestOfMean * rows.mean ||
+      leaves_sms_idle(use, rows.mean) || use.dim("q_len") <= 2 * cost::kFewQueryRows) {
     return std::nullopt;
   }
-  std::optional<KernelConfig> config = config_by_tiles(use, longest_row);
+  std::optional<KernelConfig> config = config_by_tiles(use, rows);
+  if (config && config->at("order") == 0 && has_elements_side_by_side(use)) {
+    config->at("order") = 1;
+  }
   if (!config || !is_setting(use, *config) ||
       tiles_between(mask.arrays->tiles(config->at("tile_q"))) > kMostBetween) {
     return std::nullopt;

@@ -276,6 +276,9 @@ TEST_CASE("rows that see a run of keys each") {
     add("by_head", by_head, 5, heads, 777, 700, 16, 64);
     add("no_keys", no_keys, 3, heads, 1001, 1001, 64, 64);
   }
+  add("prefix", prefix(150), 1, 40, 500, 500, 64, 64);
+  add("prefix", prefix(150), 1, 40, 500, 500, 128, 128);
+  add("prefix", prefix(300), 1, 40, 1300, 1300, 64, 64);  // four blocks an SM
   CHECK(faults_of(cases) == "");
 }
 

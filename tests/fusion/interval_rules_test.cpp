@@ -27,18 +27,24 @@ Mask documents_of(std::int64_t tokens, std::int64_t length) {
   return documents(offsets);
 }
 
-Graph attention_of(const Mask& mask, std::int64_t heads, std::int64_t length,
-                   std::int64_t head_dim) {
+Graph attention_of(const Mask& mask, std::int64_t heads, std::int64_t length, std::int64_t head_dim,
+                   std::int64_t batch = 1) {
   Graph graph("attention");
-  const auto q = graph.input("q", {1, heads, length, head_dim}, DType::Float16);
+  const auto q = graph.input("q", {batch, heads, length, head_dim}, DType::Float16);
   graph.output("y", graph.attention(q, q, q, {.mask = mask}));
   return graph;
 }
 
+// Of the kernel for intervals, nothing where another one is chosen.
+kernel::KernelConfig config_of(const Graph& graph) {
+  const fusion::Option option = lowered_by(graph).options.at(0).at(0);
+  return option.kernel == kIntervals ? option.config : kernel::KernelConfig();
+}
+
 // Queries of a tile, 0 where another kernel is chosen.
 std::int64_t tile_q(const Graph& graph) {
-  const fusion::Option option = lowered_by(graph).options.at(0).at(0);
-  return option.kernel == kIntervals ? option.config.at("tile_q") : 0;
+  const kernel::KernelConfig config = config_of(graph);
+  return config.empty() ? 0 : config.at("tile_q");
 }
 
 }  // namespace
@@ -47,7 +53,8 @@ TEST_CASE("documents of wide heads have a kernel of their own") {
   CHECK(tile_q(attention("doc_causal", 32, 16384, 128)) == 128);
   CHECK(tile_q(attention("doc_causal", 64, 2048, 96)) == 128);
   CHECK(tile_q(attention_of(documents_of(700, 4096), 32, 4096, 128)) == 128);
-  CHECK(tile_q(attention("doc_causal", 8, 4096, 128)) == 0);  // 3.9 tiles of 64 for each SM
+  CHECK(tile_q(attention("doc_causal", 8, 4096, 128)) == 128);  // 3.9 tiles of 64 for each SM
+  CHECK(tile_q(attention("doc_causal", 6, 4096, 128)) == 64);
   CHECK(tile_q(attention("doc_causal", 8, 2048, 128)) == 64);
   CHECK(tile_q(attention("doc_causal", 32, 8192, 256)) == 0);
   CHECK(tile_q(attention("doc_causal", 32, 8192, 128, 5.0 * tanh(score() / 5.0))) == 0);
@@ -55,15 +62,52 @@ TEST_CASE("documents of wide heads have a kernel of their own") {
 }
 
 TEST_CASE("documents of narrow heads have it where query tiles are few") {
-  const auto config = [](std::int64_t heads, std::int64_t length) {
-    const fusion::Option option =
-        lowered_by(attention("doc_causal", heads, length, 64)).options.at(0).at(0);
-    return option.kernel == kIntervals ? option.config : kernel::KernelConfig();
+  const auto config = [](std::int64_t heads, std::int64_t length, std::int64_t head_dim = 64) {
+    return config_of(attention("doc_causal", heads, length, head_dim));
   };
-  CHECK(config(12, 1024).at("overlap") == 1);
-  CHECK(config(12, 2048).at("overlap") == 0);
+  CHECK(config(12, 1024).at("order") == 2);
+  CHECK(config(12, 2048).at("key_groups") == 1);
+  CHECK(config(12, 2048).at("order") == 0);
   CHECK(config(12, 4096).empty());
-  CHECK(tile_q(attention("doc_causal", 12, 1024, 40)) == 0);
+  CHECK(config(12, 1024, 40).at("tile_q") == 128);
+  // Long ones that see all of a document are walked along by lists.
+  const auto all_of = [](std::int64_t tokens) {
+    return attention_of(documents({0, static_cast<std::int32_t>(tokens), 2048}), 4, 2048, 64);
+  };
+  CHECK(config_of(all_of(1216)).at("key_groups") == 2);
+  CHECK(config_of(all_of(1408)).empty());
+}
+
+TEST_CASE("rows that grow have what causal ones have") {
+  const auto config = [](std::int64_t batch, std::int64_t heads, std::int64_t length,
+                         std::int64_t head_dim) {
+    return config_of(attention_of(prefix(length / 4), heads, length, head_dim, batch));
+  };
+  const kernel::KernelConfig pairs = {{"tile_q", 64},       {"tile_k", 128}, {"stages", 3},
+                                      {"blocks_per_sm", 2}, {"overlap", 1},  {"key_groups", 2},
+                                      {"order", 2}};
+  CHECK(config(1, 12, 1024, 64) == pairs);
+  CHECK(config(1, 2, 2048, 64).at("blocks_per_sm") == 1);  // an SM each
+  CHECK(config(1, 8, 2048, 128).at("key_groups") == 2);
+  CHECK(config(1, 20, 512, 128).at("order") == 2);
+  CHECK(config(2, 14, 768, 64).at("order") == 1);  // elements side by side
+  CHECK(config(1, 40, 768, 64).at("order") == 0);
+  CHECK(config(1, 14, 4096, 64).at("blocks_per_sm") == 4);
+  CHECK(config(2, 14, 1024, 64).at("order") == 1);
+  CHECK(config(8, 16, 1024, 64).empty());
+  CHECK(config(16, 16, 1024, 128).at("order") == 1);
+  CHECK(config(16, 20, 512, 128).at("order") == 0);  // so many that they leave L2
+  CHECK(config(16, 20, 400, 128).empty());           // a fifth of the tiles would be empty
+}
+
+TEST_CASE("rows that all see as many keys have what full ones have") {
+  const auto config = [](std::int64_t heads, std::int64_t length) {
+    return config_of(attention_of(Mask(key_position() < length - 100), heads, length, 128));
+  };
+  CHECK(config(8, 1024).at("key_groups") == 2);
+  CHECK(config(16, 1024).at("key_groups") == 1);
+  CHECK(config(32, 1024).at("tile_q") == 128);
+  CHECK(config(10, 2048).empty());
 }
 
 TEST_CASE("few queries, queries of one tile and few long rows go elsewhere") {
@@ -88,7 +132,8 @@ TEST_CASE("few queries, queries of one tile and few long rows go elsewhere") {
   CHECK(chosen(k <= q + 4092, 1, 32, 8, 4, 4096) == "attention_few_queries");
   CHECK(chosen(padded, 64, 32, 32, 1, 1024) == "attention_few_queries");
   CHECK(chosen(padded, 32, 32, 32, 64, 1024) == "attention_block_wise_sm90");
-  CHECK(chosen(padded, 32, 32, 32, 65, 1024) == kIntervals);
+  CHECK(chosen(padded, 32, 32, 32, 65, 1024) == "attention_block_wise_sm90");  // half a tile
+  CHECK(chosen(padded, 32, 32, 32, 128, 1024) == kIntervals);
   CHECK(chosen(k < 4000 && q >= 1, 1, 2, 2, 512, 4096) == "attention_block_wise_sm90");
   CHECK(chosen(k < 4000 && q >= 1, 1, 4, 4, 4096, 4096) == "attention_block_wise_sm90");
 }
