@@ -80,19 +80,22 @@ double tiles_between(const mask::AttentionTiles& tiles) {
   return seen == 0 ? 1 : static_cast<double>(between) / seen;
 }
 
+constexpr double kManyWideTiles = 3.5;      // of 64 queries, for each SM
+constexpr std::int64_t kMostColumns = 112;  // of these tiles, where lists are no faster
+
 // Whether tiles of 128 queries, of which an SM has two blocks, are best: of many wide heads that
 // fill them, sooner where rows are short, by up to 28 %. Where they are a quarter empty, lists are.
-bool are_large_tiles_best(const Use& use, std::int64_t keys) {
+bool are_large_tiles_best(const Use& use, const RowLengths& rows) {
   constexpr double kMany = 5;  // for each SM
-  constexpr double kManyShort = 3.5;
-  constexpr std::int64_t kShortRow = 1536;
+  constexpr std::int64_t kShortRow = 24;
   if (!has_wide_heads(use)) {
     return false;
   }
-  const double rows = 2 * mask::kTile * mask::ceil_div(use.dim("q_len"), 2 * mask::kTile);
-  const double fill = static_cast<double>(use.dim("q_len")) / rows;
-  const bool are_short = fill > 0.87 && keys <= kShortRow && has_rows_of(use, 16);
-  return fill > 0.83 && tiles_per_sm(use) >= (are_short ? kManyShort : kMany);
+  const std::int64_t queries = 2 * mask::kTile * mask::ceil_div(use.dim("q_len"), 2 * mask::kTile);
+  const double fill = static_cast<double>(use.dim("q_len")) / static_cast<double>(queries);
+  const bool are_short = fill > 0.87 && rows.longest <= kShortRow && has_rows_of(use, 16) &&
+                         (rows.grow || columns(use) <= kMostColumns);
+  return fill > 0.83 && tiles_per_sm(use) >= (are_short ? kManyWideTiles : kMany);
 }
 
 // Whether tiles of narrow heads that see more keys from one to the next, as causal ones do, and
@@ -113,10 +116,12 @@ std::optional<KernelConfig> config_by_tiles(const Use& use, const RowLengths& ro
   constexpr double kFewThatGrow = 6;  // for each SM
   constexpr std::int64_t kLongestRow = 20;
   const std::int64_t keys = rows.longest * mask::kTile;
-  if (are_large_tiles_best(use, keys)) {
+  const bool are_many_wide = has_wide_heads(use) && tiles_per_sm(use) >= kManyWideTiles;
+  if (are_large_tiles_best(use, rows)) {
     return large_setting();
   }
-  if (!rows.grow && rows.longest > kLongestRow) {
+  if ((!rows.grow && (rows.longest > kLongestRow || are_many_wide)) ||
+      (are_many_wide && columns(use) > kMostColumns)) {
     return std::nullopt;
   }
   std::optional<KernelConfig> config;
@@ -154,7 +159,8 @@ std::optional<KernelConfig> setting_for_intervals(const Use& use, const Attentio
   // kernel of their own.
   const RowLengths rows = row_lengths(use, mask);
   if (rows.mean > kVeryLongRow || static_cast<double>(rows.longest) > kLongestOfMean * rows.mean ||
-      leaves_sms_idle(use, rows.mean) || use.dim("q_len") <= 2 * cost::kFewQueryRows) {
+      leaves_sms_idle(use, rows.mean, !rows.are_even()) ||
+      use.dim("q_len") <= 2 * cost::kFewQueryRows) {
     return std::nullopt;
   }
   std::optional<KernelConfig> config = config_by_tiles(use, rows);

@@ -53,7 +53,8 @@ TEST_CASE("documents of wide heads have a kernel of their own") {
   CHECK(tile_q(attention("doc_causal", 32, 16384, 128)) == 128);
   CHECK(tile_q(attention("doc_causal", 64, 2048, 96)) == 128);
   CHECK(tile_q(attention_of(documents_of(700, 4096), 32, 4096, 128)) == 128);
-  CHECK(tile_q(attention("doc_causal", 8, 4096, 128)) == 128);  // 3.9 tiles of 64 for each SM
+  CHECK(tile_q(attention("doc_causal", 8, 4096, 128)) == 0);  // 3.9 tiles of 64 for each SM
+  CHECK(tile_q(attention("doc_causal", 8, 4096, 96)) == 128);
   CHECK(tile_q(attention("doc_causal", 6, 4096, 128)) == 64);
   CHECK(tile_q(attention("doc_causal", 8, 2048, 128)) == 64);
   CHECK(tile_q(attention("doc_causal", 32, 8192, 256)) == 0);
@@ -87,7 +88,8 @@ TEST_CASE("rows that grow have what causal ones have") {
                                       {"blocks_per_sm", 2}, {"overlap", 1},  {"key_groups", 2},
                                       {"order", 2}};
   CHECK(config(1, 12, 1024, 64) == pairs);
-  CHECK(config(1, 2, 2048, 64).at("blocks_per_sm") == 1);  // an SM each
+  CHECK(config(1, 3, 2048, 64).at("blocks_per_sm") == 1);  // an SM each
+  CHECK(config(1, 2, 2048, 64).empty());                   // lists share long rows out
   CHECK(config(1, 8, 2048, 128).at("key_groups") == 2);
   CHECK(config(1, 20, 512, 128).at("order") == 2);
   CHECK(config(2, 14, 768, 64).at("order") == 1);  // elements side by side
@@ -98,6 +100,8 @@ TEST_CASE("rows that grow have what causal ones have") {
   CHECK(config(16, 16, 1024, 128).at("order") == 1);
   CHECK(config(16, 20, 512, 128).at("order") == 0);  // so many that they leave L2
   CHECK(config(16, 20, 400, 128).empty());           // a fifth of the tiles would be empty
+  CHECK(config(4, 4, 2304, 96).at("tile_q") == 128);
+  CHECK(config(4, 4, 2304, 128).empty());  // 50.4 us, along intervals 57.4
 }
 
 TEST_CASE("rows that all see as many keys have what full ones have") {
