@@ -65,12 +65,12 @@ bool has_long_wide_windows(const Use& use, double per_row) {
 // of few heads, whose rows are cut short at one end (up to 10 % less on an H200; 1 to 2 % more
 // where an element has more tiles).
 bool has_elements_side_by_side(const Use& use, double per_row) {
-  constexpr double kFewTiles = 2.5;  // of an element, for each SM
+  constexpr double kFewOfElement = 2.5;  // tiles for each SM
   if (!has_longest_first(use) || !has_even_rows(use, per_row)) {
     return has_longest_first(use);
   }
   return per_row >= kLongRow && !has_open_side(use, band_of(use)) &&
-         tiles_per_sm(use) < kFewTiles * static_cast<double>(use.dim("batch"));
+         tiles_per_sm(use) < kFewOfElement * static_cast<double>(use.dim("batch"));
 }
 
 bool has_heads_in_turn(const Use& use, const KernelConfig& config, double per_row) {

@@ -280,7 +280,7 @@ std::optional<KernelConfig> wide_tiles_config(const Use& use, double per_row) {
     return keys <= kFewKeys && per_row < kLongRow ? std::optional(band_setting(64, 64, 64, 2, 2))
                                                   : std::nullopt;
   }
-  if (!has_even_rows(use, per_row) && tiles_per_sm(use) <= kFewTiles &&
+  if (!has_even_rows(use, per_row) && tiles_per_sm(use) <= kFewTilesPerSm &&
       (!has_slow_rows(use) || are_large_uneven_tiles_best(use, seen))) {
     return uneven_tiles_config(use, seen, true);
   }
@@ -313,7 +313,7 @@ bool has_many_slim_keys(const Use& use, bool is_even) {
     return false;
   }
   const bool is_thin = columns(use) == kThinDims;
-  return tiles_per_sm(use) > (is_thin && !is_even ? kManyTiles : kFewTiles) &&
+  return tiles_per_sm(use) > (is_thin && !is_even ? kManyTiles : kFewTilesPerSm) &&
          (is_even || is_thin || keys > kShort);
 }
 
@@ -388,7 +388,7 @@ std::optional<KernelConfig> narrow_tiles_config(const Use& use, std::int64_t spa
                ? large_even_tiles_config(use)
                : std::optional(large_band_setting(false));
   }
-  if (!is_even && per_sm <= kFewTiles) {
+  if (!is_even && per_sm <= kFewTilesPerSm) {
     return uneven_tiles_config(use, keys_of_queries(use, 1), false);
   }
   if (per_row < kLongRow) {
@@ -405,7 +405,7 @@ std::optional<KernelConfig> narrow_tiles_config(const Use& use, std::int64_t spa
     return std::nullopt;
   }
   // So many rows of windows are cut short that blocks do not end together.
-  if (per_sm <= kFewTiles && !is_open && use.dim("q_len") <= 3 * keys_of_queries(use, 1)) {
+  if (per_sm <= kFewTilesPerSm && !is_open && use.dim("q_len") <= 3 * keys_of_queries(use, 1)) {
     return overlapped_band_setting();
   }
   // Windows of 1024 keys take 3 to 9 % less with small tiles.
@@ -432,7 +432,7 @@ std::optional<KernelConfig> band_tiles_config(const Use& use, double per_row) {
   const bool is_wide = has_wide_heads(use);
   const std::int64_t span = keys_of_queries(use, mask::kTile);
   const double per_sm = tiles_per_sm(use);
-  if (span <= kMostAtOnce && (is_wide || per_sm <= kFewTiles || has_even_rows(use, per_row))) {
+  if (span <= kMostAtOnce && (is_wide || per_sm <= kFewTilesPerSm || has_even_rows(use, per_row))) {
     if (has_keys_to_leave_out(use, span, per_row)) {
       return overlapped_band_setting();
     }
@@ -463,7 +463,9 @@ std::optional<KernelConfig> config_of_few_tiles(const Use& use, std::int64_t key
   }
   if (per_sm < kFewest) {
     std::optional<KernelConfig> config = few_uneven_tiles_config(use, keys, true);
-    if (!is_wide && !has_slow_rows(use) && per_sm > 1 && per_sm <= 2) {
+    // Up to 20 % less than an SM each, which bands have up to 4/3 of them, and though rows that do
+    // not grow are no pairs of long and short ones.
+    if (config && !is_wide && !has_slow_rows(use) && per_sm > 1 && per_sm <= 2) {
       config = shared_band_setting(is_wide);
       config->at("order") = 2;
     }

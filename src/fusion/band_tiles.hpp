@@ -16,13 +16,15 @@ bool has_band_tiles(const contract::TemplateContract& contract);
 // mean.
 std::optional<kernel::KernelConfig> band_config(const Use& use, double per_row);
 
-inline constexpr double kFewTiles = 5;  // of 64 queries, for each SM
+// Tiles of 64 queries for each SM that are few.
+inline constexpr double kFewTilesPerSm = 5;
 
-// The same where tiles are about that few and have up to `keys` keys, all as many or some far fewer
-// than others. Only where tiles are in pairs is `order` other than 0.
+// The setting of band_sm90 for other masks, where tiles are about that few and have up to `keys`
+// keys, all as many or some far fewer than others; nothing where lists are faster. Only where tiles
+// are in pairs is `order` other than 0.
 std::optional<kernel::KernelConfig> config_of_few_tiles(const Use& use, std::int64_t keys,
                                                         bool are_even);
-// That of many tiles of heads of up to 64 dimensions.
+// Its setting for many tiles of heads of up to 64 dimensions.
 kernel::KernelConfig config_of_many_narrow_tiles();
 
 }  // namespace stof::fusion

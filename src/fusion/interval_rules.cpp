@@ -84,7 +84,7 @@ constexpr double kManyWideTiles = 3.5;      // of 64 queries, for each SM
 constexpr std::int64_t kMostColumns = 112;  // of these tiles, where lists are no faster
 
 // Whether tiles of 128 queries, of which an SM has two blocks, are best: of many wide heads that
-// fill them, sooner where rows are short, by up to 28 %. Where they are a quarter empty, lists are.
+// fill them, sooner where rows are short, by up to 28 %. Where a sixth of them is empty, lists are.
 bool are_large_tiles_best(const Use& use, const RowLengths& rows) {
   constexpr double kMany = 5;  // for each SM
   constexpr std::int64_t kShortRow = 24;
@@ -104,8 +104,8 @@ bool are_large_tiles_best(const Use& use, const RowLengths& rows) {
 bool are_small_tiles_best(const Use& use, std::int64_t keys) {
   constexpr double kMost = 12;  // for each SM, as was timed
   constexpr double kOfElement = 2.5;
-  constexpr std::int64_t kLongRow = 1024;
-  return has_rows_of(use, 16) && keys > kLongRow && tiles_per_sm(use) < kMost &&
+  constexpr std::int64_t kMostOfShortRow = 1024;
+  return has_rows_of(use, 16) && keys > kMostOfShortRow && tiles_per_sm(use) < kMost &&
          tiles_per_sm(use) >= kOfElement * static_cast<double>(use.dim("batch"));
 }
 
@@ -125,7 +125,7 @@ std::optional<KernelConfig> config_by_tiles(const Use& use, const RowLengths& ro
     return std::nullopt;
   }
   std::optional<KernelConfig> config;
-  if (tiles_per_sm(use) < (rows.grow ? kFewThatGrow : kFewTiles)) {
+  if (tiles_per_sm(use) < (rows.grow ? kFewThatGrow : kFewTilesPerSm)) {
     config = config_of_few_tiles(use, keys, rows.are_even());
   } else if (rows.grow && !rows.are_even() && !has_wide_heads(use) &&
              are_small_tiles_best(use, keys)) {
@@ -134,12 +134,12 @@ std::optional<KernelConfig> config_by_tiles(const Use& use, const RowLengths& ro
   return config ? std::optional(of_band_setting(*config)) : std::nullopt;
 }
 
-// Whether the longest rows of several batch elements are best side by side; of many elements with
-// short rows sooner not than along bands (3 to 6 %).
-bool has_elements_side_by_side(const Use& use) {
+// Whether the longest rows of several batch elements are best side by side, as along bands, but
+// for more of the many short heads, which take 3 to 6 % less one after the other.
+bool has_longest_of_elements_first(const Use& use, const RowLengths& rows) {
   constexpr double kManyTiles = 15;  // for each SM
   constexpr std::int64_t kLongQueries = 768;
-  return has_longest_first(use) &&
+  return !rows.are_even() && has_longest_first(use) &&
          (tiles_per_sm(use) < kManyTiles || use.dim("q_len") >= kLongQueries);
 }
 
@@ -152,19 +152,18 @@ bool has_interval_rule(const contract::TemplateContract& contract) {
 std::optional<KernelConfig> setting_for_intervals(const Use& use, const AttentionMask& mask) {
   constexpr double kLongestOfMean = 4;
   constexpr double kMostBetween = 1.05;
-  if (!mask.arrays || mask.arrays->band()) {
+  // Few queries have a kernel of their own.
+  if (!mask.arrays || mask.arrays->band() || use.dim("q_len") <= 2 * cost::kFewQueryRows) {
     return std::nullopt;
   }
-  // Lists begin with the longest rows, and share out those that take long; and few queries have a
-  // kernel of their own.
+  // Lists begin with the longest rows, and share out those that take long.
   const RowLengths rows = row_lengths(use, mask);
   if (rows.mean > kVeryLongRow || static_cast<double>(rows.longest) > kLongestOfMean * rows.mean ||
-      leaves_sms_idle(use, rows.mean, !rows.are_even()) ||
-      use.dim("q_len") <= 2 * cost::kFewQueryRows) {
+      leaves_sms_idle(use, rows.mean, !rows.are_even())) {
     return std::nullopt;
   }
   std::optional<KernelConfig> config = config_by_tiles(use, rows);
-  if (config && config->at("order") == 0 && has_elements_side_by_side(use)) {
+  if (config && config->at("order") == 0 && has_longest_of_elements_first(use, rows)) {
     config->at("order") = 1;
   }
   if (!config || !is_setting(use, *config) ||

@@ -13,7 +13,7 @@ namespace stof::fusion {
 // whose setting is known here; a user's may have others.
 bool has_interval_rule(const contract::TemplateContract& contract);
 
-// Of such a kernel its setting for this mask, by times on an H100, which is allowed; nothing where
+// Of such a kernel its setting for this mask, by times on an H200, which is allowed; nothing where
 // another kernel is faster, as one for bands is, or where there is no rule.
 std::optional<kernel::KernelConfig> setting_for_intervals(const Use& use,
                                                           const AttentionMask& mask);

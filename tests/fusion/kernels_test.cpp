@@ -104,7 +104,7 @@ class Kernels {
   }
 
   // Kernels of a template with all settings that the restrictions allow, but for the number of
-  // slots: with more of them it is other addresses that change.
+  // slots or stages and the order of tiles: with others it is addresses that change.
   std::vector<Kernel> at_all_settings(const std::string& file) const {
     std::vector<Kernel> result;
     for (const Kernel& kernel : kernels_) {
@@ -115,7 +115,9 @@ class Kernels {
       for (const kernel::KernelConfig& config :
            contract::allowed_configs(contract_of(kernel), kernel.scope)) {
         kernel::KernelConfig others = config;
-        others.erase("slots");
+        for (const char* const name : {"slots", "stages", "order"}) {
+          others.erase(name);
+        }
         if (seen.insert(others).second) {
           result.push_back(kernel);
           result.back().spec.variables["param"].update(nlohmann::json(config));
