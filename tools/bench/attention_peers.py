@@ -112,8 +112,7 @@ def mask_mod(case: AttentionCase, seen: torch.Tensor, uses_formula: bool) -> Cal
         "local": lambda b, h, q, k: (q - k).abs() <= 64,
     }
     if uses_formula and case.mask in ("doc_causal", "documents"):
-        positions = torch.arange(n, device="cuda")
-        document = torch.bucketize(positions, masks.documents(n).long()[1:], right=True)
+        document = masks.document_of(n)
         is_causal = case.mask == "doc_causal"
         return lambda b, h, q, k: (document[q] == document[k]) & ((q >= k) if is_causal else (q >= 0))
     if uses_formula and case.mask in formulas:
