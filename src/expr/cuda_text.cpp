@@ -15,7 +15,8 @@ namespace {
 
 class CudaPrinter {
  public:
-  CudaPrinter(const CudaNames& names, const Ranges& ranges) : names_(names), ranges_(ranges) {}
+  CudaPrinter(const CudaNames& names, const Ranges& ranges, const CudaUse& use)
+      : names_(names), ranges_(ranges), use_(use) {}
 
   Piece emit(const Expr& expr) {
     Piece piece = emit_node(expr);
@@ -89,17 +90,9 @@ class CudaPrinter {
     const Table& table = node.table();
     const std::string size_name = table.name() + ".size";
     const bool has_size = names_.contains(size_name);
-    const Interval size = has_size ? range(size_name, ScalarType::Int)
-                                   : Interval::integers(table.size(), table.size());
-    Piece index = emit(node.operands[0]);
-    const Interval reached = index.interval;
-    const bool is_inside = reached.low >= 0 && reached.high < size.low;
-    if (!is_inside) {
-      Piece count = literal_piece(Interval::integers(table.size(), table.size()));
-      count.text = has_size ? text_of(size_name) : count.text;
-      const bool is_narrow = fits_int(reached) && !count.is_wide;
-      index = call_helper("clamp_index", is_narrow ? "int" : "long long", {index, count});
-    }
+    Interval reached;
+    Piece index = emit_index(node.operands[0], size_name,
+                             Interval::integers(table.size(), table.size()), reached);
     Piece piece;
     piece.text = fmt::format("{}[{}]", text_of(table.name()), index.text);
     piece.helpers = std::move(index.helpers);
@@ -110,14 +103,46 @@ class CudaPrinter {
   }
 
   Piece emit_capture(const Node& node) {
-    std::vector<Piece> indices;
-    for (const Expr& operand : node.operands) {
-      indices.push_back(emit(operand));
-    }
     const Capture& capture = node.capture();
+    std::vector<Piece> indices;
+    for (std::size_t axis = 0; axis < node.operands.size(); ++axis) {
+      const std::string size_name = fmt::format("{}.size{}", capture.name(), axis);
+      Interval reached;
+      indices.push_back(names_.contains(size_name)
+                            ? emit_index(node.operands[axis], size_name, {}, reached)
+                            : emit(node.operands[axis]));
+    }
     Piece piece = call(text_of(capture.name()), indices);
     piece.interval = range(capture.name(), capture.type());
     return sized(std::move(piece), capture.type());
+  }
+
+  // An index of what has as many entries as the operand of that name says, or `size` where it has
+  // no text; moved to the nearest end if it is not proven to be inside. `reached`: what it is
+  // before.
+  Piece emit_index(const Expr& expr, const std::string& size_name, const Interval& size,
+                   Interval& reached) {
+    Piece index = emit(expr);
+    reached = index.interval;
+    const bool has_size = names_.contains(size_name);
+    const Interval entries = has_size ? range(size_name, ScalarType::Int) : size;
+    if (is_inside(reached, entries)) {
+      return index;
+    }
+    const auto exact = use_.inside.find(size_name);
+    if (exact != use_.inside.end() && is_inside(bounds(expr, use_.inside), exact->second)) {
+      return index;
+    }
+    Piece count = has_size ? Piece{} : literal_piece(entries);
+    if (has_size) {
+      count.text = text_of(size_name);  // an int
+    }
+    const bool is_narrow = fits_int(reached) && !count.is_wide;
+    return call_helper("clamp_index", is_narrow ? "int" : "long long", {index, count});
+  }
+
+  static bool is_inside(const Interval& index, const Interval& entries) {
+    return index.low >= 0 && index.high < entries.low;
   }
 
   Piece emit_select(const Node& node) {
@@ -178,7 +203,7 @@ class CudaPrinter {
     return piece;
   }
 
-  Piece emit_float(const Node& node, const std::vector<Piece>& operands) {
+  Piece emit_float(const Node& node, const std::vector<Piece>& operands) const {
     switch (node.op) {
       case Op::Negate:
         return number(prefix("-", operands[0]));
@@ -191,7 +216,12 @@ class CudaPrinter {
       case Op::Sqrt:
         return number(call("sqrtf", operands));
       case Op::Tanh:
-        return number(call("tanhf", operands));
+        return number(call(use_.is_score ? "stof::score_tanh" : "tanhf", operands));
+      case Op::Divide:
+        if (use_.is_score) {
+          return number(call("stof::score_quotient", operands));
+        }
+        break;
       case Op::Min:
         return number(call("fminf", operands));
       case Op::Max:
@@ -238,12 +268,14 @@ class CudaPrinter {
 
   const CudaNames& names_;
   const Ranges& ranges_;
+  const CudaUse& use_;
 };
 
 }  // namespace
 
-CudaText cuda_text(const Expr& expr, const CudaNames& names, const Ranges& ranges) {
-  const Piece piece = CudaPrinter(names, ranges).emit(expr);
+CudaText cuda_text(const Expr& expr, const CudaNames& names, const Ranges& ranges,
+                   const CudaUse& use) {
+  const Piece piece = CudaPrinter(names, ranges, use).emit(expr);
   return {piece.text, expr.type(), piece.is_wide, piece.helpers};
 }
 

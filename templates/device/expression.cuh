@@ -14,6 +14,25 @@ namespace stof {
 using int64 = long long;
 using uint64 = unsigned long long;
 
+// A key, as scores see it: an integer, but one whose distance from another is a float after an
+// addition, where `offset` is known when compiling and the rest is the same for many keys. Exact,
+// as positions are below 2^24.
+struct KeyPosition {
+  int base, offset;
+
+  STOF_DEVICE operator int() const { return base + offset; }
+  STOF_DEVICE explicit operator int64() const { return base + offset; }
+  STOF_DEVICE explicit operator float() const {
+    return static_cast<float>(base) + static_cast<float>(offset);
+  }
+  STOF_DEVICE friend KeyPosition operator+(const KeyPosition& key, int by) {
+    return {key.base + by, key.offset};
+  }
+  STOF_DEVICE friend KeyPosition operator-(const KeyPosition& key, int by) {
+    return {key.base - by, key.offset};
+  }
+};
+
 STOF_DEVICE int64 wrap_add(int64 a, int64 b) {
   return static_cast<int64>(static_cast<uint64>(a) + static_cast<uint64>(b));
 }

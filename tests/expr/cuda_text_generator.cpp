@@ -34,15 +34,18 @@ std::string_view c_type(const Interval& range) {
 std::string function_text(int index) {
   const stof::test::CudaCase it = stof::test::cuda_case(index);
   const stof::expr::CudaText text = cuda_text(it.expr, stof::test::cuda_names(), it.ranges);
+  const bool is_narrow_key = stof::expr::fits_int(it.ranges.at("k_pos"));
   const bool is_float = text.type == stof::ScalarType::Float;
   return fmt::format(
       "// {}\n"
       "CudaResult case{}(const CudaArguments& a) {{\n"
-      "  const {} q_pos = a.q_pos;\n  const {} k_pos = a.k_pos;\n  const {} hidden = a.hidden;\n"
+      "  const {} q_pos = a.q_pos;\n  const {} k_pos = {};\n  const {} hidden = a.hidden;\n"
       "  const bool flag = a.flag;\n  const float score = a.score;\n  const float epsilon = "
       "a.epsilon;\n"
       "  return {{{}, {}}};\n}}\n",
-      it.expr.text(), index, c_type(it.ranges.at("q_pos")), c_type(it.ranges.at("k_pos")),
+      it.expr.text(), index, c_type(it.ranges.at("q_pos")),
+      is_narrow_key ? "KeyPosition" : "long long",
+      is_narrow_key ? "{static_cast<int>(a.k_pos), 0}" : "a.k_pos",
       c_type(it.ranges.at("dim.hidden")), is_float ? "0" : text.text, is_float ? text.text : "0");
 }
 

@@ -10,11 +10,15 @@
 #include "oracle.hpp"
 #include "stof/error.hpp"
 
+using stof::Capture;
+using stof::DType;
 using stof::Expr;
+using stof::ExprNames;
 using stof::ScalarType;
 using stof::expr::cuda_text;
 using stof::expr::CudaNames;
 using stof::expr::CudaText;
+using stof::expr::CudaUse;
 using stof::expr::Interval;
 using stof::expr::Ranges;
 using stof::test::CudaArguments;
@@ -165,6 +169,43 @@ TEST_CASE("a table may stand for others of its kind") {
                          {"offsets", Interval::integers(0, 1 << 20)},
                          {"offsets.size", Interval::integers(4096, 8192)}};
   CHECK(cuda_text(expr, table, ranges).text == "cu[q] + 1");
+}
+
+TEST_CASE("indices of captures are guarded where the kernel says how many entries there are") {
+  const Capture bias("bias", DType::Float16, 2);
+  const Expr q = Expr::scalar("q_pos");
+  const Expr expr = bias(Expr::scalar("head"), Expr::scalar("k_pos") - q + 5);
+  CudaNames capture = {{"q_pos", "q"}, {"k_pos", "k"}, {"head", "h"}, {"bias", "read"}};
+  const Interval position = Interval::integers(0, 4095);
+  const Ranges ranges = {{"q_pos", position}, {"k_pos", position}, {"head", position}};
+  CHECK(cuda_text(expr, capture, ranges).text == "read(h, k - q + 5)");
+  capture.insert({{"bias.size0", "n0"}, {"bias.size1", "n1"}});
+  CHECK(cuda_text(expr, capture, ranges).text ==
+        "read(stof::clamp_index<int>(h, n0), stof::clamp_index<int>(k - q + 5, n1))");
+
+  // What holds in this kernel alone takes guards away, and changes nothing else.
+  const Interval few = Interval::integers(0, 5);
+  CudaUse use{.inside = {{"q_pos", few},
+                         {"k_pos", few},
+                         {"head", Interval::integers(0, 7)},
+                         {"bias.size0", Interval::integers(8, 8)},
+                         {"bias.size1", Interval::integers(11, 11)}}};
+  CHECK(cuda_text(expr, capture, ranges, use).text == "read(h, k - q + 5)");
+  use.inside.at("bias.size1") = Interval::integers(10, 10);
+  CHECK(cuda_text(expr, capture, ranges, use).text ==
+        "read(h, stof::clamp_index<int>(k - q + 5, n1))");
+  CHECK(cuda_text(q / (q + 1), capture, ranges, use).text == "q / (q + 1)");
+}
+
+TEST_CASE("floats of scores are made by the functions for them") {
+  const ExprNames known = {.scalars = {{"score", ScalarType::Float}}, .tables = {}, .captures = {}};
+  const auto text = [&](const char* expression) {
+    return cuda_text(parse_expression(expression, known), {{"score", "s"}}, {}, {.is_score = true})
+        .text;
+  };
+  CHECK(text("50.0 * tanh(score / 50.0)") ==
+        "50.0f * stof::score_tanh(stof::score_quotient(s, 50.0f))");
+  CHECK(text("exp(score) * 2.0") == "expf(s) * 2.0f");
 }
 
 TEST_CASE("what the ranges settle needs no code") {
