@@ -26,7 +26,8 @@ Expr score();           // score: q·k times the scale, a float; only in scores
 ExprNames mask_names();
 ExprNames score_names();
 
-// A score modifier: an expression of type Float over the scalars above.
+// A score modifier: an expression of type Float over the scalars above. In kernels its divisions
+// are products with a reciprocal, and tanh is good to 3e-6 of its value.
 using Score = Expr;
 
 namespace mask {

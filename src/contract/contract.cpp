@@ -44,7 +44,7 @@ class ContractReader {
         {"contract", "name", "version", "summary", "ports", "pattern", "dtypes", "resources",
          "launch"},
         {"replaces", "escapes", "accumulate", "constraints", "params", "restrictions", "weights",
-         "workspace", "cost", "hooks", "deterministic", "tests"});
+         "workspace", "cost", "hooks", "score_modifiers", "deterministic", "tests"});
     if (const HeaderValue schema = header_["contract"]; schema.integer() != kSchema) {
       schema.fail(
           fmt::format("schema {} is not known, this version reads {}", schema.integer(), kSchema));
@@ -487,6 +487,9 @@ class ContractReader {
         }
         contract_.hooks.emplace(hook, value.string());
       }
+    }
+    if (header_.has("score_modifiers")) {
+      contract_.takes_scores = header_["score_modifiers"].boolean();
     }
     if (header_.has("deterministic")) {
       contract_.is_deterministic = header_["deterministic"].boolean();

@@ -127,6 +127,7 @@ struct TemplateContract {
   Launch launch;
   Cost cost;
   std::map<std::string, std::string> hooks;  // hook -> the value that it sees
+  bool takes_scores = false;                 // of attention, score modifiers
   bool is_deterministic = true;
   std::vector<std::map<std::string, std::int64_t>> tests;  // dims of cases worth testing
 

@@ -19,14 +19,14 @@ AttentionMask make_attention_mask(const graph::Ir& ir, const graph::Operator& at
                                   const Placement& placement, MaskArraysByMask& masks) {
   const auto* given = graph::find_attribute<Mask>(attention, "mask");
   const Mask fixed = given == nullptr ? Mask() : *given;
+  const mask::Extent extent = extent_of(attention, placement);
   AttentionMask mask{.arrays = nullptr,
                      .run_time = run_time_mask(ir, attention, placement, masks),
                      .expected = {},
-                     .modifier = Modifier(ir, placement)};
+                     .modifier = Modifier(ir, placement, extent)};
   if (mask.run_time) {
     mask.expected = mask.run_time->features;
   } else {
-    const mask::Extent extent = extent_of(attention, placement);
     mask.arrays =
         fixed.has_captures() ? std::make_shared<MaskArrays>(extent) : masks.get(fixed, extent);
     mask.expected = mask.arrays->features();

@@ -51,11 +51,6 @@ bool takes_all_bitmaps(const contract::TemplateContract& contract) {
   return contract.takes_mask_array("all_bitmaps");
 }
 
-bool takes_scores(const contract::TemplateContract& contract) {
-  return !packs(contract) && !takes_bands(contract) && !takes_intervals(contract) &&
-         !takes_global_tokens(contract) && !takes_all_bitmaps(contract);
-}
-
 std::int64_t sm_count(const Use& use) {
   return use.scope.device.at("device.sm_count");
 }

@@ -24,8 +24,6 @@ bool takes_intervals(const contract::TemplateContract& contract);
 bool takes_global_tokens(const contract::TemplateContract& contract);
 // Whether it takes a bitmap of every tile, which are made on the host.
 bool takes_all_bitmaps(const contract::TemplateContract& contract);
-// Whether it takes score modifiers.
-bool takes_scores(const contract::TemplateContract& contract);
 
 std::int64_t sm_count(const Use& use);
 // Query tiles of so many rows, of all heads and batch elements.

@@ -1,10 +1,13 @@
 #include "fusion/modifier.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -20,6 +23,8 @@ namespace stof::fusion {
 namespace {
 
 using Int32 = std::numeric_limits<std::int32_t>;
+
+constexpr std::int64_t kMostTiles = 2;  // of tensors; each takes 2 KiB of shared memory for a warp
 
 // The narrow or wide C type of integers from low to high, and all that it holds: kernels are the
 // same for all data of one type.
@@ -47,20 +52,123 @@ expr::Ranges ranges_of(const Expr& expression) {
   return ranges;
 }
 
+// What the scalars of an attention and the literals of a skeleton are.
+expr::Ranges exact_ranges(const mask::Extent& extent, const expr::Skeleton& skeleton) {
+  const auto below = [](std::int64_t end) { return expr::Interval::integers(0, end - 1); };
+  const auto point = [](std::int64_t value) { return expr::Interval::integers(value, value); };
+  expr::Ranges ranges = {{"batch", below(extent.batch)}, {"head", below(extent.heads)},
+                         {"q_pos", below(extent.q_len)}, {"k_pos", below(extent.kv_len)},
+                         {"q_len", point(extent.q_len)}, {"kv_len", point(extent.kv_len)}};
+  for (const expr::Skeleton::Argument& literal : skeleton.arguments) {
+    if (const auto* integer = std::get_if<std::int64_t>(&literal.value)) {
+      ranges.insert_or_assign(literal.name, point(*integer));
+    }
+  }
+  return ranges;
+}
+
+// Whether it is the same for all scores of a row, whatever captured tensors hold.
+bool is_of_row(const Expr& expression) {
+  const ExprNames& used = expr::names_used(expression);
+  return used.captures.empty() && !used.scalars.contains("k_pos") &&
+         !used.scalars.contains("score");
+}
+
+// What an expression reads of a captured tensor, and whether all scores of a row do or none.
+struct Reads {
+  std::vector<Expr> of_capture;
+  bool are_of_rows = true;
+};
+
+void add_reads(const Expr& expression, const std::string& capture, bool is_row, Reads& reads) {
+  const expr::Node& node = expression.node();
+  if (node.op == expr::Op::Capture && node.capture().name() == capture) {
+    reads.of_capture.push_back(expression);
+    reads.are_of_rows &= is_row;
+  }
+  // Behind the first operand of these the others may not be looked at.
+  const bool is_choice =
+      node.op == expr::Op::Select || node.op == expr::Op::And || node.op == expr::Op::Or;
+  for (const Expr& operand : node.operands) {
+    const bool is_asked_for = is_row && (!is_choice || &operand == &node.operands.front() ||
+                                         is_of_row(node.operands.front()));
+    add_reads(operand, capture, is_asked_for, reads);
+  }
+}
+
+// Whether the expression reads one element of a captured tensor for each score of a row, that of
+// the next key lies behind it, and where that is can be told before there are scores.
+bool reads_along_keys(const Expr& expression, const std::string& capture) {
+  Reads reads;
+  add_reads(expression, capture, true, reads);
+  const Expr& first = reads.of_capture.front();
+  const std::vector<Expr>& indices = first.node().operands;
+  const expr::Node& last = indices.back().node();
+  return reads.are_of_rows && last.op == expr::Op::Scalar && last.name() == "k_pos" &&
+         std::all_of(indices.begin(), indices.end() - 1, is_of_row) &&
+         std::all_of(reads.of_capture.begin(), reads.of_capture.end(),
+                     [&](const Expr& read) { return expr::same(read, first); });
+}
+
+// Whether what the expression reads of tables and captured tensors depends on the key.
+bool reads_by_key(const Expr& expression) {
+  const expr::Node& node = expression.node();
+  const bool reads = node.op == expr::Op::Table || node.op == expr::Op::Capture;
+  return std::any_of(node.operands.begin(), node.operands.end(), [&](const Expr& operand) {
+    return (reads && expr::uses(operand, "k_pos")) || reads_by_key(operand);
+  });
+}
+
+// Whether rows along the last axis, of at least so many elements, are chunks of 16 bytes.
+bool has_chunks(const View& view, std::int64_t elements) {
+  const std::int64_t chunk = kAlignmentBytes / size_bytes(view.dtype);
+  const auto is_multiple = [&](std::int64_t stride) { return stride % chunk == 0; };
+  return size_bytes(view.dtype) == 2 && view.alignment_bytes() == kAlignmentBytes &&
+         view.strides.back() == 1 && view.extents.back() >= elements &&
+         std::all_of(view.strides.begin(), view.strides.end() - 1, is_multiple);
+}
+
+// Elements from the first to the last of a view, at most.
+std::int64_t reach(const View& view) {
+  std::int64_t elements = 1;
+  for (std::size_t axis = 0; axis < view.extents.size(); ++axis) {
+    elements += (view.extents[axis] - 1) * std::abs(view.strides[axis]);
+  }
+  return elements;
+}
+
 }  // namespace
 
-Modifier::Modifier(const graph::Ir& ir, const Placement& placement)
+Modifier::Modifier(const graph::Ir& ir, const Placement& placement, const mask::Extent& extent)
     : ir_(ir),
       placement_(placement),
+      extent_(extent),
       variables_({{"predicate", nullptr},
                   {"score", nullptr},
+                  {"score_reads_by_key", false},
                   {"captures", nlohmann::json::array()},
                   {"parameters", nlohmann::json::array()}}) {}
+
+std::int64_t Modifier::tile_count() const {
+  const nlohmann::json& captures = variables_.at("captures");
+  return std::count_if(captures.begin(), captures.end(), [](const nlohmann::json& capture) {
+    return capture.at("is_tile").get<bool>();
+  });
+}
 
 void Modifier::add(const char* field, const Expr& expression, const Captures& captures) {
   const expr::Skeleton skeleton = expr::skeleton(expr::fold(expression));
   const ExprNames& used = expr::names_used(skeleton.expr);
-  Text text{.field = field, .names = {}, .ranges = ranges_of(skeleton.expr)};
+  Text text{.field = field,
+            .expr = skeleton.expr,
+            .names = {},
+            .ranges = ranges_of(skeleton.expr),
+            .use = {}};
+  text.use.is_score = text.field == "score";
+  if (text.use.is_score) {
+    variables_["score_reads_by_key"] = reads_by_key(skeleton.expr);
+    text.use.inside = exact_ranges(extent_, skeleton);
+  }
   for (const auto& [name, type] : used.scalars) {
     text.names.emplace(name, name);
   }
@@ -73,7 +181,7 @@ void Modifier::add(const char* field, const Expr& expression, const Captures& ca
   for (const auto& [name, capture] : used.captures) {
     add_capture(text, name, capture, captures.at(name));
   }
-  variables_[field] = expr::cuda_text(skeleton.expr, text.names, text.ranges).text;
+  variables_[field] = expr::cuda_text(text.expr, text.names, text.ranges, text.use).text;
 }
 
 void Modifier::add_literal(Text& text, const expr::Skeleton::Argument& literal) {
@@ -97,7 +205,6 @@ void Modifier::add_literal(Text& text, const expr::Skeleton::Argument& literal) 
 void Modifier::add_table(Text& text, const std::string& name, const Table& table) {
   const std::string called = fmt::format("{}_table{}", text.field, arguments_.size());
   text.names.emplace(name, called);
-  text.names.emplace(name + ".size", called + "_size");
   const expr::TableData& data = table.data();
   ModifierArgument pointer{.type = "const float*", .name = called};
   if (data.type == ScalarType::Float) {
@@ -116,10 +223,8 @@ void Modifier::add_table(Text& text, const std::string& name, const Table& table
             ? constant_array(data.entries)
             : constant_array(std::vector<std::int32_t>(data.entries.begin(), data.entries.end()));
   }
-  text.ranges.emplace(name + ".size", expr::Interval::integers(1, Int32::max()));
   add_argument(std::move(pointer));
-  add_argument(
-      {.type = "int", .name = called + "_size", .value = static_cast<std::int32_t>(table.size())});
+  add_size(text, name + ".size", called + "_size", table.size());
 }
 
 void Modifier::add_capture(Text& text, const std::string& name, const Capture& capture, int value) {
@@ -129,21 +234,37 @@ void Modifier::add_capture(Text& text, const std::string& name, const Capture& c
                                  ir_.values[static_cast<std::size_t>(value)]->name, text.field));
   }
   const std::string called = fmt::format("{}_capture{}", text.field, arguments_.size());
-  text.names.emplace(name, "read_" + called);
+  const std::string reader = "read_" + called;
+  text.names.emplace(name, text.use.is_score ? "reads." + reader : reader);
   const char* type = cuda_type(capture.dtype());
+  const bool is_wide = reach(*view) > Int32::max();
   variables_["captures"].push_back(
-      {{"name", "read_" + called}, {"pointer", called}, {"dtype", type}, {"rank", capture.rank()}});
+      {{"name", reader},
+       {"pointer", called},
+       {"dtype", type},
+       {"rank", capture.rank()},
+       {"is_wide", is_wide},
+       {"has_unit_stride", view->strides.back() == 1},
+       {"is_tile", text.use.is_score && tile_count() < kMostTiles &&
+                       has_chunks(*view, extent_.kv_len) && reads_along_keys(text.expr, name)}});
   add_argument({.type = fmt::format("const {}*", type), .name = called, .capture = *view});
   for (std::size_t axis = 0; axis < view->extents.size(); ++axis) {
-    add_argument({.type = "int",
-                  .name = fmt::format("{}_n{}", called, axis),
-                  .value = static_cast<std::int32_t>(view->extents[axis])});
+    add_size(text, fmt::format("{}.size{}", name, axis), fmt::format("{}_n{}", called, axis),
+             view->extents[axis]);
   }
   for (std::size_t axis = 0; axis < view->strides.size(); ++axis) {
     add_argument({.type = "long long",
                   .name = fmt::format("{}_s{}", called, axis),
                   .value = view->strides[axis]});
   }
+}
+
+void Modifier::add_size(Text& text, const std::string& name, const std::string& called,
+                        std::int64_t size) {
+  text.names.emplace(name, called);
+  text.ranges.emplace(name, expr::Interval::integers(1, Int32::max()));
+  text.use.inside.emplace(name, expr::Interval::integers(size, size));
+  add_argument({.type = "int", .name = called, .value = static_cast<std::int32_t>(size)});
 }
 
 void Modifier::add_argument(ModifierArgument argument) {

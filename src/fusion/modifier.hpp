@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "fusion/placement.hpp"
 #include "graph/ir.hpp"
 #include "kernel/program.hpp"
+#include "mask/extent.hpp"
 
 namespace stof::fusion {
 
@@ -31,7 +33,7 @@ class Modifier {
   // Values of captures by their names in the expressions.
   using Captures = std::map<std::string, int>;
 
-  Modifier(const graph::Ir& ir, const Placement& placement);
+  Modifier(const graph::Ir& ir, const Placement& placement, const mask::Extent& extent);
 
   // `field` is "predicate" or "score". Throws GraphError for a captured tensor without strides.
   void add(const char* field, const Expr& expression, const Captures& captures);
@@ -40,23 +42,33 @@ class Modifier {
   const nlohmann::json& variables() const { return variables_; }
   const std::vector<ModifierArgument>& arguments() const { return arguments_; }
   bool has_score() const { return variables_.at("score").is_string(); }
+  // Whether a score reads tables or tensors at places that depend on the key; and of how many
+  // tensors kernels keep tiles, since their rows lie along keys.
+  bool score_reads_by_key() const { return variables_.at("score_reads_by_key").get<bool>(); }
+  std::int64_t tile_count() const;
+  bool has_tiles() const { return tile_count() > 0; }
   bool reads_captures() const { return !variables_.at("captures").empty(); }
 
  private:
   // One expression on its way to text.
   struct Text {
     std::string field;
+    Expr expr;
     expr::CudaNames names;
     expr::Ranges ranges;
+    expr::CudaUse use;  // of scores, which are those of queries and keys that exist
   };
 
   void add_literal(Text& text, const expr::Skeleton::Argument& literal);
   void add_table(Text& text, const std::string& name, const Table& table);
   void add_capture(Text& text, const std::string& name, const Capture& capture, int value);
+  // The number of entries of a table, or of a captured tensor along an axis.
+  void add_size(Text& text, const std::string& name, const std::string& called, std::int64_t size);
   void add_argument(ModifierArgument argument);
 
   const graph::Ir& ir_;
   const Placement& placement_;
+  mask::Extent extent_;
   nlohmann::json variables_;
   std::vector<ModifierArgument> arguments_;
 };

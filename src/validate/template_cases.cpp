@@ -183,16 +183,42 @@ class Cases {
     hooked.argument_bytes.insert(hooked.argument_bytes.end(), rank, 8);  // a pointer, and strides
   }
 
-  // A number is a factor of the scores, where the template takes any modifier of them.
+  // Where the template takes modifiers of scores, a number is a factor of these and two tensors are
+  // added: of pairs, whose rows lie along keys, and of distances.
   void add_scored(const std::string& text, const ContractScope& base) {
-    if (!takes_mask(contract_) || !fusion::takes_scores(contract_)) {
+    if (!takes_mask(contract_) || !contract_.takes_scores) {
       return;
     }
     add(text + " with a score modifier", base);
     TemplateCase& scored = cases_.back();
-    scored.variables["mod"]["score"] = "score * score_factor";
-    scored.variables["mod"]["parameters"] = {{{"type", "float"}, {"name", "score_factor"}}};
+    json& mod = scored.variables["mod"];
+    mod["score"] =
+        "score * score_factor + reads.read_pairs(head, q_pos, k_pos) + "
+        "reads.read_distances(k_pos - q_pos + q_len - 1)";
+    mod["score_reads_by_key"] = true;
+    mod["parameters"] = {{{"type", "float"}, {"name", "score_factor"}}};
     scored.argument_bytes.push_back(4);
+    add_capture(scored, "pairs", 3, true);
+    add_capture(scored, "distances", 1, false);
+  }
+
+  // As Modifier has a captured tensor of half, whose last axis has a stride of 1.
+  static void add_capture(TemplateCase& scored, const std::string& name, int rank, bool is_tile) {
+    json& mod = scored.variables["mod"];
+    mod["captures"].push_back({{"name", "read_" + name},
+                               {"pointer", name},
+                               {"dtype", "half"},
+                               {"rank", rank},
+                               {"is_wide", false},
+                               {"has_unit_stride", true},
+                               {"is_tile", is_tile}});
+    mod["parameters"].push_back({{"type", "const half*"}, {"name", name}});
+    scored.argument_bytes.push_back(8);
+    for (int axis = 0; axis < rank; ++axis) {
+      mod["parameters"].push_back(
+          {{"type", "long long"}, {"name", fmt::format("{}_s{}", name, axis)}});
+      scored.argument_bytes.push_back(8);
+    }
   }
 
   // With the first attributes that the constraints admit, and the default parameters or the first
@@ -281,6 +307,7 @@ class Cases {
       all["mask"] = fusion::mask_variables(mask_class, scope);
       all["mod"] = {{"predicate", has_predicate ? json("k_pos <= q_pos") : json()},
                     {"score", nullptr},
+                    {"score_reads_by_key", false},
                     {"captures", json::array()},
                     {"parameters", json::array()}};
     }

@@ -147,17 +147,4 @@ __device__ __forceinline__ unsigned mask_word(unsigned stored, int status, const
   return key + Keys <= key_end ? word : word & columns_below(key_end - key, lane);
 }
 
-// Applies a score modifier to the scores of the keys from `key` on, in the lane's row and the one
-// eight rows on.
-template <int Count, typename Modifier>
-__device__ __forceinline__ void modify_scores(float (&s)[Count], const Modifier& modifier,
-                                              float scale, const AttentionPlace& place, int row,
-                                              int key, int lane) {
-#pragma unroll
-  for (int n = 0; n < Count; ++n) {
-    s[n] = modifier.score(s[n] * scale, place.batch, place.head, place.query(row + n % 4 / 2 * 8),
-                          key + n / 4 * 8 + lane % 4 * 2 + n % 2, place.q_len, place.kv_len);
-  }
-}
-
 }  // namespace stof

@@ -126,7 +126,7 @@ const std::vector<Fault> kFaults = {
      "resources, launch, "
      "replaces, escapes, accumulate, constraints, params, restrictions, weights, workspace, "
      "cost, "
-     "hooks, deterministic, tests"},
+     "hooks, score_modifiers, deterministic, tests"},
     {"/dtypes/T/0", "float8",
      "dtypes.T.0: 'float8' is no dtype: float16, bfloat16, float32, int32, int64, uint8, bool"},
     {"/dtypes/T", json::array(), "dtypes.T: a dtype symbol needs at least one dtype"},

@@ -16,12 +16,10 @@ TEST_CASE("whatever a template takes of windows with global tokens, it is for th
   CHECK(fusion::takes_global_tokens(contract));
 }
 
-TEST_CASE("a template that takes a bitmap of every tile takes no scores") {
+TEST_CASE("a template that takes a bitmap of every tile") {
   contract::TemplateContract contract;
   contract.launch.arguments = {{.kind = contract::ArgumentKind::Mask, .name = "bitmaps"}};
   CHECK_FALSE(fusion::takes_all_bitmaps(contract));
-  CHECK(fusion::takes_scores(contract));
   contract.launch.arguments[0].name = "all_bitmaps";
   CHECK(fusion::takes_all_bitmaps(contract));
-  CHECK_FALSE(fusion::takes_scores(contract));
 }

@@ -1,0 +1,145 @@
+// What modifies the scores of attention before they are masked.
+#pragma once
+
+#include "device/async_copy.cuh"
+#include "device/attention_mask.cuh"
+#include "device/expression.cuh"
+#include "device/mma.cuh"
+#include "device/numeric.cuh"
+#include "device/pack.cuh"
+
+namespace stof {
+
+constexpr float kScoreLog2E = 1.4426950408889634f;
+
+// For scores alone, which are good to 2^-18 of their value: a division is a product with a
+// reciprocal, which the compiler makes once where the divisor is one number for all scores.
+__device__ __forceinline__ float score_quotient(float a, float b) {
+  float reciprocal;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(reciprocal) : "f"(b));
+  return a * reciprocal;
+}
+
+// To 3e-6 of the result. 1 - 2 / (e^2x + 1) loses digits near 0, where the series of x is exact to
+// 2e-7 of it. Both are made, without a branch: tanhf takes three times as long.
+__device__ __forceinline__ float score_tanh(float x) {
+  constexpr float kTwiceLog2E = 2.885390082f, kNear = 0.125f;
+  const float square = x * x;
+  const float near = fmaf(x * square, fmaf(square, 2.0f / 15, -1.0f / 3), x);
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x * kTwiceLog2E));
+  const float far = 1.0f - score_quotient(2.0f, power + 1.0f);
+  return fabsf(x) < kNear ? near : far;
+}
+
+// A score modifier of 16 rows and 2 * Count keys, on a lane's scores. Rows and keys that do not
+// exist have the scores of some that do.
+//
+// Of a tensor whose rows lie along keys the warp copies its part to a tile of shared memory, a row
+// after the other, and reads it in the order of scores. Read from memory, two keys at a time,
+// scores would wait for the L1, which looks for eight lines for each of 16 loads.
+template <int Count, typename Modifier>
+struct ModifiedScores {
+  static constexpr bool kHasTiles = Modifier::kTiles > 0 && Count % 32 == 0 && 128 % Count == 0;
+  static constexpr int kChunks = Count / 4;  // of 16 bytes, in a row of a tile
+  static constexpr int kTileBytes = 16 * 16 * kChunks;
+
+  unsigned tiles;  // in shared memory, of the warp alone
+  int queries[2], lane_key;
+  bool exist;  // all of the keys, and chunks begin with them; or none need exist
+
+  // Those of the keys from `key` on, in the lane's row and the one eight rows on. Asks for tiles,
+  // so that they are under way while tensor cores make the scores.
+  __device__ __forceinline__ void ask(const Modifier& modifier, const AttentionPlace& place,
+                                      int row, int key, int lane) {
+    queries[0] = place.query(row);
+    queries[1] = place.query(row + 8);
+    lane_key = key + lane % 4 * 2;
+    exist = !Modifier::kReadsByKey ||
+            (key >= 0 && (!kHasTiles || key % 8 == 0) && key + 2 * Count <= place.kv_len);
+    if constexpr (kHasTiles) {
+      if (!exist)
+        return;
+#pragma unroll
+      for (int i = 0; i < Count / 8; ++i) {
+        const int tile_row = (lane + 32 * i) / kChunks, chunk = lane % kChunks;
+        modifier.ask_for_chunks(tiles + place_of(tile_row, chunk), kTileBytes, place.batch,
+                                place.head, place.query(row - lane / 4 + tile_row),
+                                {key + 8 * chunk, 0}, place.q_len, place.kv_len);
+      }
+      cp_async_commit();
+    }
+  }
+
+  __device__ __forceinline__ void modify(float (&s)[Count], const Modifier& modifier, float scale,
+                                         const AttentionPlace& place, int lane) {
+    if (!Modifier::kReadsByKey || exist) {
+      if constexpr (kHasTiles) {
+        cp_async_wait<0>();
+        __syncwarp();
+      }
+#pragma unroll
+      for (int octets = 0; octets < Count / 8; ++octets) {
+        unsigned words[4][Modifier::kTiles + 1];
+        if constexpr (kHasTiles)
+          read_tiles(words, octets, lane);
+#pragma unroll
+        for (int pair = 0; pair < 4; ++pair) {
+          const int n = 8 * octets + 2 * pair;
+          s[n] *= scale;
+          s[n + 1] *= scale;
+          modifier.template score_pair<kHasTiles>(s[n], s[n + 1], words[pair], place.batch,
+                                                  place.head, queries[pair % 2],
+                                                  {lane_key, n / 4 * 8}, place.q_len, place.kv_len);
+        }
+      }
+      if constexpr (kHasTiles)
+        __syncwarp();  // all have read what is asked for again
+      return;
+    }
+#pragma unroll
+    for (int n = 0; n < Count; ++n) {
+      if (n % 2 == 0)
+        __syncwarp();  // so that reads of few are under way, whose addresses take registers
+      const int key = min(max(lane_key + n / 4 * 8 + n % 2, 0), place.kv_len - 1);
+      s[n] = modifier.score(s[n] * scale, place.batch, place.head, queries[n % 4 / 2], {key, 0},
+                            place.q_len, place.kv_len);
+    }
+  }
+
+ private:
+  // Chunks change places, so that those of eight rows lie in different banks.
+  __device__ __forceinline__ static int place_of(int row, int chunk) {
+    return (row * kChunks + (chunk ^ row % 8)) * 16;
+  }
+
+  // What pairs of 16 keys read: of 8 keys in both rows, then of the next 8.
+  template <int Words>
+  __device__ __forceinline__ void read_tiles(unsigned (&words)[4][Words], int octets,
+                                             int lane) const {
+#pragma unroll
+    for (int tile = 0; tile < Modifier::kTiles; ++tile) {
+      unsigned of_pair[4];
+      ldmatrix_x4(of_pair, tiles + tile * kTileBytes + place_of(lane % 16, 2 * octets + lane / 16));
+#pragma unroll
+      for (int pair = 0; pair < 4; ++pair)
+        words[pair][tile] = of_pair[pair];
+    }
+  }
+};
+
+// Without tiles, of scores that are there.
+template <int Count, typename Modifier>
+__device__ __forceinline__ void modify_scores(float (&s)[Count], const Modifier& modifier,
+                                              float scale, const AttentionPlace& place, int row,
+                                              int key, int lane) {
+  const int queries[2] = {place.query(row), place.query(row + 8)};
+#pragma unroll
+  for (int n = 0; n < Count; ++n) {
+    const int exists = min(key + lane % 4 * 2 + n / 4 * 8 + n % 2, place.kv_len - 1);
+    s[n] = modifier.score(s[n] * scale, place.batch, place.head, queries[n % 4 / 2], {exists, 0},
+                          place.q_len, place.kv_len);
+  }
+}
+
+}  // namespace stof
