@@ -370,7 +370,8 @@ Prediction staged_attention(const Sm& sm, const Problem& problem, const KernelCo
   // One of the blocks of an SM has the longest window.
   time.core_us =
       sm.us((queue * mean * static_cast<double>(std::min(windows, warps)) + most - mean) *
-            (c.octet_ns + c.octet_width_ns * width));
+            (c.octet_ns + c.octet_width_ns * width + (work.has_score ? c.octet_score_ns : 0) +
+             (work.reads_captures ? c.octet_capture_ns : 0)));
   time.l2_us = sm.l2_us(queue * stage_bytes, c.l2_share);
   time.wait_us =
       time.blocks_us + sm.l2_us(rounds * stage_bytes, c.l2_share) +

@@ -116,8 +116,8 @@ struct TiledAttention {
   double interval_ns = 36.9;   // 64 x 64 with a mask, by its class
   double predicate_ns = 145;
   double bitmap_ns = 0.0929;
-  double score_ns = 82;  // 64 x 64, where there is a score modifier; not measured
-  // A wait: 64 keys, where the modifier reads a tensor. Measured in one layer of T5.
+  double score_ns = 120;  // 64 x 64, where there is a score modifier: 100 with ALiBi, 250 with tanh
+  // A wait: 64 keys, where the modifier reads a tensor.
   double capture_wait_ns = 630;
   // Query tiles that are worked on in parts, see LongTiles.
   double unit_ns = 503;  // one part
@@ -150,6 +150,8 @@ struct StagedAttention {
   double octet_ns = 4.26;        // what eight columns of a window take of an SM
   double octet_width_ns = 14.1;  // and for their width
   double octet_wait_ns = 142;    // the same, seen from a warp
+  double octet_score_ns = 28;    // 16 rows of it, where there is a score modifier
+  double octet_capture_ns = 90;  // more, where that reads a tensor
   double octet_width_wait_ns = 90.6;
 };
 
@@ -275,7 +277,7 @@ struct Coefficients {
         .interval_ns = 24.1,
         .predicate_ns = 80,
         .bitmap_ns = 5.11,
-        .capture_wait_ns = 1000,
+        .capture_wait_ns = 150,
         .unit_ns = 2070,
         .part_ns = 89}},
       {"attention_band_sm90",  // as far as it is measured; no lists to wait for
@@ -339,7 +341,7 @@ struct Coefficients {
         .interval_ns = 6.24,
         .predicate_ns = 80,
         .bitmap_ns = 3.36,
-        .capture_wait_ns = 1000,
+        .capture_wait_ns = 150,
         .unit_ns = 1840,
         .part_ns = 120}}};
   std::map<std::string, GatheredAttention, std::less<>> gathered_attention = {{"", {}}};

@@ -9,6 +9,7 @@
 #include "fusion/few_keys_rules.hpp"
 #include "fusion/global_token_rules.hpp"
 #include "fusion/interval_rules.hpp"
+#include "fusion/score_rules.hpp"
 
 namespace stof::fusion {
 
@@ -64,14 +65,6 @@ bool gathers_neighbours(const Use& use, const AttentionMask& mask) {
          !has_open_side(use, *mask.arrays->band()) && mask.features().mean_keys >= kFewKeys;
 }
 
-// What the expressions of a modifier read takes registers, which blocks that have all of an SM set
-// apart for them and large tiles do not leave.
-bool leaves_no_registers(const KernelConfig& config) {
-  const auto blocks = config.find("blocks_per_sm");
-  return blocks != config.end() &&
-         (blocks->second > 2 || config.at("tile_q") > 64 || config.at("tile_k") > 64);
-}
-
 }  // namespace
 
 bool is_in_place(const Use& use, const std::vector<Use>& uses, const AttentionMask& mask) {
@@ -107,9 +100,9 @@ std::vector<KernelConfig> settings_by_rules(const Use& use, const AttentionMask&
   if (auto config = list_setting_for_bands(use, mask)) {
     return {*std::move(config)};
   }
-  if (!mask.modifier.arguments().empty()) {
-    std::erase_if(settings, leaves_no_registers);
-  }
+  std::erase_if(settings, [&](const KernelConfig& config) {
+    return !leaves_registers(use, config, mask.modifier);
+  });
   return settings;
 }
 

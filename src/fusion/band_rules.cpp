@@ -7,6 +7,7 @@
 #include "fusion/band_tiles.hpp"
 #include "fusion/few_keys_rules.hpp"
 #include "fusion/narrow_lists.hpp"
+#include "fusion/score_rules.hpp"
 #include "fusion/settings.hpp"
 #include "fusion/wide_lists.hpp"
 #include "mask/bits.hpp"
@@ -166,12 +167,16 @@ bool has_band_rule(const contract::TemplateContract& contract) {
 }
 
 std::optional<KernelConfig> setting_for_bands(const Use& use, const AttentionMask& mask) {
+  if (mask.modifier.has_score() && !use.kernel->contract.takes_scores) {
+    return std::nullopt;
+  }
   const double per_row = tiles_per_row(use, mask);
-  for (const auto& config :
+  for (const std::optional<KernelConfig>& config :
        {few_keys_of_band(use), held_config(use, per_row), short_heads_config(use, per_row),
         window_config(use), band_config(use, per_row)}) {
     if (config && is_setting(use, *config)) {
-      return config;
+      return mask.modifier.has_score() ? band_setting_for_scores(use, *config, mask.modifier)
+                                       : config;
     }
   }
   return std::nullopt;

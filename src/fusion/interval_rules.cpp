@@ -8,6 +8,7 @@
 #include "fusion/attention_use.hpp"
 #include "fusion/band_order.hpp"
 #include "fusion/band_tiles.hpp"
+#include "fusion/score_rules.hpp"
 #include "fusion/settings.hpp"
 #include "mask/bits.hpp"
 
@@ -165,6 +166,9 @@ std::optional<KernelConfig> setting_for_intervals(const Use& use, const Attentio
   std::optional<KernelConfig> config = config_by_tiles(use, rows);
   if (config && config->at("order") == 0 && has_longest_of_elements_first(use, rows)) {
     config->at("order") = 1;
+  }
+  if (config && mask.modifier.has_score()) {
+    config = interval_setting_for_scores(use, *std::move(config), mask.modifier);
   }
   if (!config || !is_setting(use, *config) ||
       tiles_between(mask.arrays->tiles(config->at("tile_q"))) > kMostBetween) {
