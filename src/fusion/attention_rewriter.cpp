@@ -38,13 +38,16 @@ bool needs_no_copy(const graph::Ir& before, const graph::Ir& after) {
 
 }  // namespace
 
-bool is_plain(const Operator& op) {
+bool has_mask_of_positions(const Operator& op) {
   constexpr std::size_t kOperands = 4;  // q, k, v and numbers of keys
   const auto* mask = graph::find_attribute<Mask>(op, "mask");
   const bool is_of_positions = mask == nullptr || (mask->is_expression() && !mask->has_captures() &&
                                                    !mask->uses_batch() && !mask->uses_head());
-  return op.kind == OpKind::Attention && is_of_positions && op.inputs.size() <= kOperands &&
-         graph::find_attribute<Expr>(op, "score") == nullptr;
+  return op.kind == OpKind::Attention && is_of_positions && op.inputs.size() <= kOperands;
+}
+
+bool is_plain(const Operator& op) {
+  return has_mask_of_positions(op) && graph::find_attribute<Expr>(op, "score") == nullptr;
 }
 
 mask::Extent extent_of(const graph::Ir& ir, const Operator& attention) {

@@ -13,12 +13,14 @@
 namespace stof::fusion {
 
 // Whether an operator is an attention with no mask or one that is an expression of positions and
-// known when the graph is built, and no score modifier. Its operands are q, k and v, and numbers of
-// keys where it has them; log-sum-exps may be a second output.
+// known when the graph is built. Its operands are q, k and v, and numbers of keys where it has
+// them; log-sum-exps may be a second output.
+bool has_mask_of_positions(const graph::Operator& op);
+// The same, and no score modifier.
 bool is_plain(const graph::Operator& op);
 // Of an attention whose shapes are static.
 mask::Extent extent_of(const graph::Ir& ir, const graph::Operator& attention);
-// What a query of a plain attention sees; true where it has no mask.
+// What a query of such an attention sees; true where it has no mask.
 Expr predicate_of(const graph::Operator& attention);
 
 // Makes a graph in which an attention works on views of its operands; the other operators stay.

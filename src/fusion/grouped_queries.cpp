@@ -40,7 +40,7 @@ Grouping grouping(const graph::Ir& ir, const Operator& op, MaskArraysByMask& mas
   constexpr std::int64_t kWidest = 128;  // wider heads were not timed
   constexpr std::int64_t kFewestKeys = 16384;
   constexpr double kFewestBytes = 64 << 20;
-  if (!is_plain(op)) {
+  if (!has_mask_of_positions(op)) {
     return {};
   }
   const int size = size_bytes(graph::value_at(ir, op.inputs[0]).dtype);
@@ -64,11 +64,15 @@ Grouping grouping(const graph::Ir& ir, const Operator& op, MaskArraysByMask& mas
           .may_copy = static_cast<double>(4 * rows) <= seen && bytes >= kFewestBytes};
 }
 
-// Each of `q_len` queries again and again.
-Mask mask_of_rows(const Expr& predicate, std::int64_t q_len) {
-  return expr::fold(expr::substitute(
-      predicate,
-      {{"q_pos", q_len == 1 ? Expr(0) : query_position() % q_len}, {"q_len", Expr(q_len)}}));
+// What a mask or a score is where row r of a key head is query r % q_len of its head r / q_len, of
+// `group` heads.
+Expr of_rows(const Expr& expr, std::int64_t q_len, std::int64_t group) {
+  const Expr row = query_position();
+  const bool is_one = q_len == 1;
+  return expr::fold(
+      expr::substitute(expr, {{"q_pos", is_one ? Expr(0) : row % q_len},
+                              {"q_len", Expr(q_len)},
+                              {"head", head_index() * group + (is_one ? row : row / q_len)}}));
 }
 
 // [batch, key heads * group, q_len, ..] as [batch, key heads, group * q_len, ..].
@@ -79,8 +83,12 @@ void add_attention_of_rows(AttentionRewriter& graph, Operator op, std::int64_t g
     extents[2] *= group;
     return graph.add_value(value, extents);
   };
+  const std::int64_t q_len = graph.shape(op.inputs[0])[2].value();
   if (op.attributes.contains("mask")) {
-    op.attributes["mask"] = mask_of_rows(predicate_of(op), graph.shape(op.inputs[0])[2].value());
+    op.attributes["mask"] = Mask(of_rows(predicate_of(op), q_len, group));
+  }
+  if (const auto* score = graph::find_attribute<Expr>(op, "score")) {
+    op.attributes["score"] = of_rows(*score, q_len, group);
   }
   const int rows = add_rows(op.inputs[0]);
   graph.add_reshape(op.inputs[0], rows);

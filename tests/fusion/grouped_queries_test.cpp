@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include "expr/evaluate.hpp"
 #include "graph/normalise.hpp"
 #include "graph/op_info.hpp"
 #include "mask/evaluate.hpp"
@@ -123,6 +124,32 @@ TEST_CASE("a row sees what its query saw") {
     for (std::int64_t row = 0; row < 4 * q_len; ++row) {
       for (std::int64_t key = 0; key < 200; ++key) {
         CHECK(is.at({.query = row}, key) == was.at({.query = row % q_len}, key));
+      }
+    }
+  }
+}
+
+TEST_CASE("the score of a row is that of its head and query") {
+  const Score score_of_query =
+      score() + 100 * head_index() + 10 * query_position() + key_position() / query_length();
+  for (const std::int64_t q_len : {1, 3}) {
+    Graph graph("attention");
+    const Tensor q = graph.input("q", {1, 8, q_len, 64}, DType::Float16);
+    const Tensor k = graph.input("k", {1, 2, 200, 64}, DType::Float16);
+    graph.output("o", graph.attention(q, k, k, {.score = score_of_query}));
+    fusion::MaskArraysByMask masks;
+    const graph::Ir ir =
+        fusion::with_grouped_queries(graph::normalise_but_attention(graph.ir()), masks);
+    const auto& of_rows = graph::attribute<Expr>(attention_of(ir), "score");
+    for (std::int64_t head = 0; head < 8; ++head) {
+      for (std::int64_t query = 0; query < q_len; ++query) {
+        expr::Bindings was = {{"head", head}, {"q_pos", query}, {"q_len", q_len}};
+        expr::Bindings is = {
+            {"head", head / 4}, {"q_pos", head % 4 * q_len + query}, {"q_len", 4 * q_len}};
+        for (expr::Bindings* values : {&was, &is}) {
+          values->insert({{"score", 0.5}, {"k_pos", std::int64_t{41}}});
+        }
+        CHECK(expr::evaluate(of_rows, is) == expr::evaluate(score_of_query, was));
       }
     }
   }
