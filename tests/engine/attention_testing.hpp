@@ -9,6 +9,7 @@
 #include <fstream>
 #include <limits>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "attention_scores.hpp"
 #include "base/files.hpp"
 #include "base/parallel.hpp"
 #include "gpu_testing.hpp"
@@ -40,12 +42,14 @@ struct AttentionCase {
   bool has_lse = true;
   bool has_heads_inside = false;    // tensors lie as [batch, length, heads, dim]
   std::string kernel_of_sm90 = {};  // where it has to be a certain one
+  ScoreModifier score = {};
 
   std::string text() const {
-    return fmt::format("{}:{}:{}:{}x{}:{}:{}:{}{}{}{}", name, batch, heads, q_len, kv_len, head_dim,
-                       value_dim, stof::name(dtype),
+    return fmt::format("{}:{}:{}:{}x{}:{}:{}:{}{}{}{}{}{}", name, batch, heads, q_len, kv_len,
+                       head_dim, value_dim, stof::name(dtype),
                        heads == kv_heads ? "" : fmt::format(":kv{}", kv_heads),
-                       has_lse ? "" : ":no lse", has_heads_inside ? ":heads inside" : "");
+                       has_lse ? "" : ":no lse", has_heads_inside ? ":heads inside" : "",
+                       score.name.empty() ? "" : ":", score.name);
   }
 };
 
@@ -82,6 +86,7 @@ inline HostTensor swapped(const HostTensor& tensor) {
 
 struct AttentionTensors {
   HostTensor q, k, v, o, lse;
+  std::optional<HostTensor> bias = {};  // of the score modifier
 };
 
 struct SampledRow {
@@ -135,6 +140,10 @@ inline AttentionError error_of(const AttentionCase& of, const AttentionTensors& 
                    tensors.k.at((kv_row + key) * of.head_dim + i);
         }
         score /= std::sqrt(static_cast<double>(of.head_dim));
+        if (of.score.value) {
+          score = of.score.value(score, tensors.bias ? &*tensors.bias : nullptr,
+                                 {row.batch, row.head, row.query, key});
+        }
         largest = std::max(largest, score);
       }
     }
@@ -192,6 +201,13 @@ inline std::string fault_of(const Engine& engine, const AttentionCase& of, unsig
   if (!of.kv_lengths.empty()) {
     options.kv_lengths = graph.input("kv_lengths", {of.batch}, DType::Int32);
   }
+  if (of.score.expression) {
+    options.score = of.score.expression([&] {
+      return graph.capture(graph.input(
+          "bias", Shape(std::vector<Dim>(of.score.bias_shape.begin(), of.score.bias_shape.end())),
+          of.dtype));
+    });
+  }
   if (of.has_lse) {
     const AttentionResult result = graph.attention_with_lse(q, k, v, options);
     graph.output("o", as_it_lies(result.output));
@@ -233,6 +249,10 @@ inline std::string fault_of(const Engine& engine, const AttentionCase& of, unsig
       lengths.set(b, of.kv_lengths[static_cast<std::size_t>(b)]);
     }
     add("kv_lengths", plan.input("kv_lengths"), lengths);
+  }
+  if (!of.score.bias_shape.empty()) {
+    tensors.bias = random_normal(of.dtype, of.score.bias_shape, seed + 3);
+    add("bias", plan.input("bias"), *tensors.bias);
   }
   Execution run = plan.bind(engine.load_weights(plan, std::span<const NamedTensor>()), bindings);
   run.launch();

@@ -186,6 +186,14 @@ TEST_CASE("small cases of kernels, in whose rings every lane says that a place i
   add("few_queries", {"", causal_bottom_right(), f16, 3, 2, 2, 1, 700, 256, 256});
   cases.back().kv_lengths = {700, 0, 129};
   add("row_wise", {"", random_tokens(0.01, 5), f16, 1, 2, 2, 1024, 1024, 64, 64});
+  const auto add_biased = [&](const char* kernel, const AttentionCase& of) {
+    add(kernel, of);
+    cases.back().score = pair_bias(of.heads, of.q_len, of.kv_len);
+  };
+  add_biased("block_wise_sm90", {"", bigbird(64, 3, 2, 3, 3), f16, 1, 2, 2, 512, 512, 64, 64});
+  add_biased("block_wise_sm90", {"", causal(), f16, 1, 2, 2, 504, 504, 128, 128});
+  add_biased("band_sm90", {"", causal(), f16, 1, 2, 2, 504, 504, 64, 64});
+  add_biased("band_sm90", {"", Mask(), f16, 40, 4, 4, 200, 200, 32, 32});
   CHECK(faults_of(cases, {folder.path()}) == "");
 }
 
