@@ -14,6 +14,7 @@ from bench_timing import Contender
 from peers import masks
 
 MOST_DENSE_KEYS = 8192
+NOT_ADDED = ["softcap"]  # scores that no mask of numbers modifies so
 # Keys to the left and to the right that FlashAttention-2 is asked for, -1 for all; None: the root of the keys.
 VARLEN_WINDOWS = {"sliding": None, "window": (1023, 0), "local": (64, 64), "doc_causal": (-1, 0), "chunked": (-1, 0), "documents": (-1, -1)}
 
@@ -23,22 +24,39 @@ torch._dynamo.config.accumulated_recompile_limit = 4096
 compiled_flex = torch.compile(flex_attention, dynamic=False)
 
 
-def peers(case: AttentionCase, q, k, v, seen, flex_settings: dict, uses_formula: bool, details: dict) -> list[Contender]:
-    """seen: bool [q_len, kv_len]; details get the time of create_block_mask. Names that share a word before the colon are settings of one peer."""
+def peers(case: AttentionCase, q, k, v, seen, modifier, flex_settings: dict, uses_formula: bool, details: dict) -> list[Contender]:
+    """seen: bool [q_len, kv_len]; modifier: of scores.py; details get the time of create_block_mask. Names that share a word before the colon are settings of one peer."""
     is_square = case.q_len == case.kv_len
     contenders = []
-    if case.kv_len <= MOST_DENSE_KEYS:
-        contenders.append(sdpa("cudnn_mask", SDPBackend.CUDNN_ATTENTION, q, k, v, attn_mask=seen))
+    if case.kv_len <= MOST_DENSE_KEYS and case.score not in NOT_ADDED:
+        mask = additive_mask(case, q, seen, modifier) if modifier else seen
+        contenders.append(sdpa("cudnn_mask", SDPBackend.CUDNN_ATTENTION, q, k, v, attn_mask=mask))
+    if modifier is None:
+        contenders += fixed_masks(case, q, k, v)
+    mod = mask_mod(case, seen, uses_formula and is_square)
+    for name, (block_size, options) in flex_settings.items():
+        contenders.append(Contender(f"flex:{name}", lambda b=block_size, o=options: flex(mod, modifier, b, o, q, k, v, details)))
+    return contenders
+
+
+def fixed_masks(case: AttentionCase, q, k, v) -> list[Contender]:
+    """Those that a flag or a window says."""
+    is_square = case.q_len == case.kv_len
+    contenders = []
     if case.mask == "full" or (case.mask == "causal" and is_square):
         is_causal = case.mask == "causal"
         contenders.append(sdpa("cudnn", SDPBackend.CUDNN_ATTENTION, q, k, v, is_causal=is_causal))
         contenders.append(sdpa("fa2", SDPBackend.FLASH_ATTENTION, q, k, v, is_causal=is_causal))
     if case.mask in VARLEN_WINDOWS and is_square:
         contenders.append(Contender("fa2_varlen", lambda: varlen(case, q, k, v), lambda output: unpacked(case, output)))
-    mod = mask_mod(case, seen, uses_formula and is_square)
-    for name, (block_size, options) in flex_settings.items():
-        contenders.append(Contender(f"flex:{name}", lambda b=block_size, o=options: flex(mod, b, o, q, k, v, details)))
     return contenders
+
+
+def additive_mask(case: AttentionCase, q, seen, modifier) -> torch.Tensor:
+    """[1, heads, q_len, kv_len] of what is added to scores, in the type of q; -inf where a key is hidden."""
+    heads, rows, keys = (torch.arange(n, device=q.device) for n in (case.heads, case.q_len, case.kv_len))
+    added = torch.stack([modifier(torch.zeros((), device=q.device), 0, h, rows[:, None], keys).to(q.dtype) for h in heads])
+    return added.masked_fill_(~seen, -math.inf)[None]
 
 
 def sdpa(name: str, backend: SDPBackend, q, k, v, **options) -> Contender:
@@ -120,7 +138,7 @@ def mask_mod(case: AttentionCase, seen: torch.Tensor, uses_formula: bool) -> Cal
     return lambda b, h, q, k: seen[q, k]
 
 
-def flex(mod: Callable, block_size: int, options: dict, q, k, v, details: dict) -> Callable[[], torch.Tensor]:
+def flex(mod: Callable, modifier: Callable | None, block_size: int, options: dict, q, k, v, details: dict) -> Callable[[], torch.Tensor]:
     for _ in range(2):
         torch.cuda.synchronize()
         start = time.perf_counter()
@@ -129,6 +147,8 @@ def flex(mod: Callable, block_size: int, options: dict, q, k, v, details: dict) 
         time_ms = round((time.perf_counter() - start) * 1e3, 2)
     details["block_mask_ms"] = min(time_ms, details.get("block_mask_ms", time_ms))
     arguments = {"block_mask": block_mask, "enable_gqa": q.shape[1] != k.shape[1]}
+    if modifier:
+        arguments["score_mod"] = modifier
     if options:
         arguments["kernel_options"] = options
     return lambda: compiled_flex(q, k, v, **arguments)

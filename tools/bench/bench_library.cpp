@@ -2,6 +2,7 @@
 // Calls give null, false or a negative number where they fail, and stof_bench_error then says why.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -160,6 +161,7 @@ Graph group_graph(std::string_view name, const GroupSize& size) {
 // A case of attention; the layout is known to the scripts.
 struct StofBenchAttention {
   const char* mask;
+  const char* score;  // "" for none
   const char* dtype;
   std::int64_t batch;
   std::int64_t heads;
@@ -184,6 +186,40 @@ stof::Mask mask_of(const StofBenchAttention& shape) {
                                           name, shape.q_len, shape.kv_len));
 }
 
+// The modifier of scores.py of the shape's name; what it reads is an input.
+std::optional<stof::Score> score_of(const StofBenchAttention& shape, Graph& graph) {
+  const std::string_view name = shape.score;
+  const stof::Expr score = stof::score(), head = stof::head_index();
+  const stof::Expr query = stof::query_position(), key = stof::key_position();
+  if (name.empty()) {
+    return {};
+  }
+  if (name == "alibi") {
+    std::vector<double> slopes;
+    for (std::int64_t i = 1; i <= shape.heads; ++i) {
+      slopes.push_back(std::exp2(-8.0 * static_cast<double>(i) / static_cast<double>(shape.heads)));
+    }
+    const stof::Expr distance = key - query - (shape.kv_len - shape.q_len);
+    return score + stof::Table("slopes", std::move(slopes))[head] * distance;
+  }
+  if (name == "softcap") {
+    constexpr double kCap = 50;
+    return kCap * stof::tanh(score / kCap);
+  }
+  const auto bias = [&](const stof::Shape& extents) {
+    const Tensor input = graph.input("bias", extents, dtype_of(shape.dtype));
+    return graph.capture(input, "bias");
+  };
+  if (name == "relative") {
+    const stof::Capture biases = bias({shape.heads, shape.q_len + shape.kv_len - 1});
+    return score + biases(head, key - query + (shape.q_len - 1));
+  }
+  if (name == "bias") {
+    return score + bias({shape.heads, shape.q_len, shape.kv_len})(head, query, key);
+  }
+  throw std::invalid_argument(fmt::format("no score modifier {}", name));
+}
+
 Graph attention_graph(const StofBenchAttention& shape, const stof::Mask& mask) {
   const DType dtype = dtype_of(shape.dtype);
   Graph graph("attention");
@@ -191,7 +227,8 @@ Graph attention_graph(const StofBenchAttention& shape, const stof::Mask& mask) {
   const stof::Shape keys = {shape.batch, shape.kv_heads, shape.kv_len, shape.head_dim};
   const Tensor k = graph.input("k", keys, dtype);
   const Tensor v = graph.input("v", keys, dtype);
-  graph.output("o", graph.attention(q, k, v, {.mask = mask}));
+  const stof::AttentionOptions options = {.mask = mask, .score = score_of(shape, graph)};
+  graph.output("o", graph.attention(q, k, v, options));
   return graph;
 }
 

@@ -15,6 +15,7 @@ class StofError(Exception):
 class AttentionShape(ctypes.Structure):
     _fields_ = [
         ("mask", ctypes.c_char_p),
+        ("score", ctypes.c_char_p),
         ("dtype", ctypes.c_char_p),
         ("batch", ctypes.c_int64),
         ("heads", ctypes.c_int64),

@@ -14,6 +14,7 @@ from pathlib import Path
 
 PROFILES = Path(__file__).parents[2] / "profiles"
 DTYPES = {"fp16": "float16", "bf16": "bfloat16"}
+SCORES = ["alibi", "softcap", "relative", "bias"]  # what modifies scores, as scores.py says
 
 ATTENTION_CASES = """
 causal:1:12:1024:64 sliding:1:12:1024:64 longformer:1:12:1024:64 bigbird:1:12:1024:64 dilated:1:12:1024:64
@@ -59,7 +60,7 @@ GROUP_FLOPS = {"bias_res_ln": 0, "rmsnorm": 0, "gemm_hh": 2, "gemm_h3h_bias": 6,
 
 @dataclass(frozen=True)
 class AttentionCase:
-    """mask:batch:heads:seq:head_dim, then any of :bf16, :kvN (key heads) and :qN (the last N queries)."""
+    """mask:batch:heads:seq:head_dim, then any of :bf16, :kvN (key heads), :qN (the last N queries) and one of SCORES."""
 
     text: str
     mask: str
@@ -70,6 +71,7 @@ class AttentionCase:
     dtype: str = "float16"
     kv_heads: int = 0
     q_len: int = 0
+    score: str = ""
 
     @property
     def cost(self) -> int:
@@ -77,14 +79,16 @@ class AttentionCase:
 
     @property
     def kind(self) -> str:
-        """Apart from the others: other types and widths, shared key heads, single queries."""
+        """Apart from the others: modified scores; other types and widths, shared key heads, single queries."""
+        if self.score:
+            return "score modifiers"
         if self.dtype != "float16" or self.head_dim not in (64, 128) or (self.kv_heads, self.q_len) != (self.heads, self.kv_len):
             return "other shapes"
         return "causal and full" if self.mask in ("causal", "full") else "sparse"
 
     @property
     def shape(self) -> dict:
-        names = ("mask", "dtype", "batch", "heads", "kv_heads", "q_len", "kv_len", "head_dim")
+        names = ("mask", "score", "dtype", "batch", "heads", "kv_heads", "q_len", "kv_len", "head_dim")
         return {name: getattr(self, name) for name in names}
 
 
@@ -185,12 +189,14 @@ def parse_attention_case(text: str) -> AttentionCase:
     for field in fields[4:]:
         if field in DTYPES:
             options["dtype"] = DTYPES[field]
+        elif field in SCORES:
+            options["score"] = field
         elif field.startswith("kv"):
             options["kv_heads"] = number(field[2:], text)
         elif field.startswith("q"):
             options["q_len"] = number(field[1:], text)
         else:
-            raise ValueError(f"case {text}: '{field}' is none of bf16, kvN, qN")
+            raise ValueError(f"case {text}: '{field}' is none of bf16, kvN, qN, {', '.join(SCORES)}")
     if heads % options["kv_heads"] != 0:
         raise ValueError(f"case {text}: {options['kv_heads']} key heads do not divide {heads} heads")
     return AttentionCase(text, mask, batch, heads, seq, head_dim, **options)
