@@ -69,7 +69,7 @@ bool leaves_registers(const Use& use, const KernelConfig& config, const Modifier
   const bool has_room =
       !modifier.has_tiles() || slots == config.end() || slots->second <= kMostSlots;
   const std::int64_t blocks = config.at("blocks_per_sm");
-  const bool are_three = blocks == 3 && config.at("overlap") == 0 &&
+  const bool are_three = blocks == 3 && config.at("overlap") == 0 && modifier.has_score() &&
                          (!has_wide_heads(use) || !modifier.score_reads_by_key());
   return has_room && has_small_tiles && (blocks < 3 || are_three);
 }

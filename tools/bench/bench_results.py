@@ -190,6 +190,8 @@ def parse_attention_case(text: str) -> AttentionCase:
         if field in DTYPES:
             options["dtype"] = DTYPES[field]
         elif field in SCORES:
+            if "score" in options:
+                raise ValueError(f"case {text}: scores are modified by one of {', '.join(SCORES)}, not by {options['score']} and {field}")
             options["score"] = field
         elif field.startswith("kv"):
             options["kv_heads"] = number(field[2:], text)
