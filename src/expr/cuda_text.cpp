@@ -1,6 +1,7 @@
 #include "expr/cuda_text.hpp"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -16,7 +17,7 @@ namespace {
 class CudaPrinter {
  public:
   CudaPrinter(const CudaNames& names, const Ranges& ranges, const CudaUse& use)
-      : names_(names), ranges_(ranges), use_(use) {}
+      : names_(names), ranges_(ranges), use_(use), is_coarse_(use.is_score) {}
 
   Piece emit(const Expr& expr) {
     Piece piece = emit_node(expr);
@@ -27,6 +28,15 @@ class CudaPrinter {
 
  private:
   Piece emit_node(const Expr& expr) {
+    // What is 1 or next to 1 may be one integer or another.
+    const bool was_coarse =
+        std::exchange(is_coarse_, is_coarse_ && expr.type() == ScalarType::Float);
+    Piece piece = emit_operation(expr);
+    is_coarse_ = was_coarse;
+    return piece;
+  }
+
+  Piece emit_operation(const Expr& expr) {
     const Node& node = expr.node();
     switch (node.op) {
       case Op::Constant:
@@ -130,7 +140,8 @@ class CudaPrinter {
       return index;
     }
     const auto exact = use_.inside.find(size_name);
-    if (exact != use_.inside.end() && is_inside(bounds(expr, use_.inside), exact->second)) {
+    if (exact != use_.inside.end() && !has_floats(expr) &&
+        is_inside(bounds(expr, use_.inside), exact->second)) {
       return index;
     }
     Piece count = has_size ? Piece{} : literal_piece(entries);
@@ -139,6 +150,13 @@ class CudaPrinter {
     }
     const bool is_narrow = fits_int(reached) && !count.is_wide;
     return call_helper("clamp_index", is_narrow ? "int" : "long long", {index, count});
+  }
+
+  // Whose bounds are those of doubles, and kernels have floats.
+  static bool has_floats(const Expr& expr) {
+    const std::vector<Expr>& operands = expr.node().operands;
+    return expr.type() == ScalarType::Float ||
+           std::any_of(operands.begin(), operands.end(), has_floats);
   }
 
   static bool is_inside(const Interval& index, const Interval& entries) {
@@ -216,9 +234,9 @@ class CudaPrinter {
       case Op::Sqrt:
         return number(call("sqrtf", operands));
       case Op::Tanh:
-        return number(call(use_.is_score ? "stof::score_tanh" : "tanhf", operands));
+        return number(call(is_coarse_ ? "stof::score_tanh" : "tanhf", operands));
       case Op::Divide:
-        if (use_.is_score) {
+        if (is_coarse_) {
           return number(call("stof::score_quotient", operands));
         }
         break;
@@ -269,6 +287,7 @@ class CudaPrinter {
   const CudaNames& names_;
   const Ranges& ranges_;
   const CudaUse& use_;
+  bool is_coarse_;  // floats of scores
 };
 
 }  // namespace

@@ -28,12 +28,13 @@ struct CudaText {
 
 // What a kernel does with an expression.
 struct CudaUse {
-  // Bounds of what `ranges` bounds that hold in this kernel alone. They say whether an index is
-  // inside its table or capture, and change nothing else of the text, so that kernels of other
-  // bounds share it.
+  // Bounds of what `ranges` bounds that hold in this kernel alone. They say whether an index that
+  // no float has a part in is inside its table or capture, and change nothing else of the text, so
+  // that kernels of other bounds share it.
   Ranges inside = {};
   // Floats are good to some 2^-18 of their value, by functions of device/attention_score.cuh: a
-  // quotient is a product with a reciprocal, tanh has no branch. Else they are as C++ has them.
+  // quotient is a product with a reciprocal, tanh has no branch. Else, and where an integer or a
+  // truth value is made of them, they are as C++ has them.
   bool is_score = false;
 };
 

@@ -24,7 +24,8 @@ namespace {
 
 using Int32 = std::numeric_limits<std::int32_t>;
 
-constexpr std::int64_t kMostTiles = 2;  // of tensors; each takes 2 KiB of shared memory for a warp
+constexpr std::int64_t kMostTiledTensors =
+    2;  // of tensors; each takes 2 KiB of shared memory for a warp
 
 // The narrow or wide C type of integers from low to high, and all that it holds: kernels are the
 // same for all data of one type.
@@ -245,7 +246,7 @@ void Modifier::add_capture(Text& text, const std::string& name, const Capture& c
        {"rank", capture.rank()},
        {"is_wide", is_wide},
        {"has_unit_stride", view->strides.back() == 1},
-       {"is_tile", text.use.is_score && tile_count() < kMostTiles &&
+       {"is_tile", text.use.is_score && tile_count() < kMostTiledTensors &&
                        has_chunks(*view, extent_.kv_len) && reads_along_keys(text.expr, name)}});
   add_argument({.type = fmt::format("const {}*", type), .name = called, .capture = *view});
   for (std::size_t axis = 0; axis < view->extents.size(); ++axis) {

@@ -195,6 +195,10 @@ TEST_CASE("indices of captures are guarded where the kernel says how many entrie
   CHECK(cuda_text(expr, capture, ranges, use).text ==
         "read(h, stof::clamp_index<int>(k - q + 5, n1))");
   CHECK(cuda_text(q / (q + 1), capture, ranges, use).text == "q / (q + 1)");
+  // Floats round otherwise than the bounds of doubles say.
+  const Expr rounded = bias(0, to_int(to_float(q)));
+  CHECK(cuda_text(rounded, capture, ranges, use).text ==
+        "read(0, stof::clamp_index<long long>(stof::to_int64((float)q), n1))");
 }
 
 TEST_CASE("floats of scores are made by the functions for them") {
@@ -206,6 +210,10 @@ TEST_CASE("floats of scores are made by the functions for them") {
   CHECK(text("50.0 * tanh(score / 50.0)") ==
         "50.0f * stof::score_tanh(stof::score_quotient(s, 50.0f))");
   CHECK(text("exp(score) * 2.0") == "expf(s) * 2.0f");
+  // An integer or a truth value would be another one.
+  CHECK(text("score / 3.0 < 1.0 ? score / 3.0 : 0.0") ==
+        "s / 3.0f < 1.0f ? stof::score_quotient(s, 3.0f) : 0.0f");
+  CHECK(text("float(int(tanh(score / 41.0)))") == "(float)stof::to_int64(tanhf(s / 41.0f))");
 }
 
 TEST_CASE("what the ranges settle needs no code") {
