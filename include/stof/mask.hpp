@@ -27,7 +27,8 @@ ExprNames mask_names();
 ExprNames score_names();
 
 // A score modifier: an expression of type Float over the scalars above. In kernels its divisions
-// are products with a reciprocal, and tanh is good to 3e-6 of its value.
+// are products with a reciprocal, and tanh is good to 3e-6 of its value, but where an integer or a
+// truth value is made of them.
 using Score = Expr;
 
 namespace mask {
