@@ -150,9 +150,9 @@ struct StagedAttention {
   double octet_ns = 4.26;        // what eight columns of a window take of an SM
   double octet_width_ns = 14.1;  // and for their width
   double octet_wait_ns = 142;    // the same, seen from a warp
-  double octet_score_ns = 28;    // 16 rows of it, where there is a score modifier
-  double octet_capture_ns = 90;  // more, where that reads a tensor
   double octet_width_wait_ns = 90.6;
+  double octet_score_ns = 28;    // work: eight columns, where there is a score modifier
+  double octet_capture_ns = 90;  // more, where that reads a tensor
 };
 
 // attention_few_queries. Widths are those of a head in units of 64 dimensions, rounds of sums those

@@ -24,8 +24,8 @@ namespace {
 
 using Int32 = std::numeric_limits<std::int32_t>;
 
-constexpr std::int64_t kMostTiledTensors =
-    2;  // of tensors; each takes 2 KiB of shared memory for a warp
+// Tensors of which kernels keep tiles; each takes 2 KiB of shared memory for a warp.
+constexpr std::int64_t kMostTiledTensors = 2;
 
 // The narrow or wide C type of integers from low to high, and all that it holds: kernels are the
 // same for all data of one type.

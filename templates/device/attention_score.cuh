@@ -3,6 +3,7 @@
 
 #include "device/async_copy.cuh"
 #include "device/attention_mask.cuh"
+#include "device/attention_softmax.cuh"
 #include "device/expression.cuh"
 #include "device/mma.cuh"
 #include "device/numeric.cuh"
@@ -26,9 +27,7 @@ __device__ __forceinline__ float score_tanh(float x) {
   constexpr float kTwiceLog2E = 2.885390082f, kNear = 0.125f;
   const float square = x * x;
   const float near = fmaf(x * square, fmaf(square, 2.0f / 15, -1.0f / 3), x);
-  float power;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x * kTwiceLog2E));
-  const float far = 1.0f - score_quotient(2.0f, power + 1.0f);
+  const float far = 1.0f - score_quotient(2.0f, exp2_approx(x * kTwiceLog2E) + 1.0f);
   return fabsf(x) < kNear ? near : far;
 }
 
@@ -46,7 +45,7 @@ struct ModifiedScores {
 
   unsigned tiles;  // in shared memory, of the warp alone
   int queries[2], lane_key;
-  bool exist;  // all of the keys, and chunks begin with them; or none need exist
+  bool exist;  // all of the keys, and chunks begin with them
 
   // Those of the keys from `key` on, in the lane's row and the one eight rows on. Asks for tiles,
   // so that they are under way while tensor cores make the scores.
@@ -55,8 +54,7 @@ struct ModifiedScores {
     queries[0] = place.query(row);
     queries[1] = place.query(row + 8);
     lane_key = key + lane % 4 * 2;
-    exist = !Modifier::kReadsByKey ||
-            (key >= 0 && (!kHasTiles || key % 8 == 0) && key + 2 * Count <= place.kv_len);
+    exist = key >= 0 && (!kHasTiles || key % 8 == 0) && key + 2 * Count <= place.kv_len;
     if constexpr (kHasTiles) {
       if (!exist)
         return;

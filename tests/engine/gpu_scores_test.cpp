@@ -25,7 +25,25 @@ std::vector<ScoreModifier> modifiers_of(const AttentionCase& of) {
           key_bias(of.batch, of.kv_len)};
 }
 
-void add_all(std::vector<AttentionCase>& cases, AttentionCase of) {
+AttentionCase shape(std::int64_t batch, std::int64_t heads, std::int64_t kv_heads,
+                    std::int64_t q_len, std::int64_t kv_len, std::int64_t head_dim) {
+  return {.name = {},
+          .mask = {},
+          .batch = batch,
+          .heads = heads,
+          .kv_heads = kv_heads,
+          .q_len = q_len,
+          .kv_len = kv_len,
+          .head_dim = head_dim,
+          .value_dim = head_dim};
+}
+
+// With every kind of modifier; the kernel is that of sm_90.
+void add_all(std::vector<AttentionCase>& cases, const char* name, const Mask& mask,
+             AttentionCase of, const char* kernel) {
+  of.name = name;
+  of.mask = mask;
+  of.kernel_of_sm90 = kernel;
   for (const ScoreModifier& modifier : modifiers_of(of)) {
     of.score = modifier;
     of.dtype = cases.size() % 2 == 0 ? DType::Float16 : DType::BFloat16;
@@ -37,17 +55,9 @@ TEST_CASE("modified scores of bands") {
   std::vector<AttentionCase> cases;
   const auto add = [&](const char* name, const Mask& mask, std::int64_t batch, std::int64_t heads,
                        std::int64_t length, std::int64_t head_dim) {
-    add_all(cases, {.name = name,
-                    .mask = mask,
-                    .batch = batch,
-                    .heads = heads,
-                    .kv_heads = heads,
-                    .q_len = length,
-                    .kv_len = length,
-                    .head_dim = head_dim,
-                    .value_dim = head_dim,
-                    .has_heads_inside = length == 200,
-                    .kernel_of_sm90 = "attention/band_sm90"});
+    AttentionCase of = shape(batch, heads, heads, length, length, head_dim);
+    of.has_heads_inside = length == 200;
+    add_all(cases, name, mask, of, "attention/band_sm90");
   };
   for (const std::int64_t length : {49, 64, 197, 200, 384}) {
     add("full", Mask(), 2, 6, length, 64);
@@ -67,26 +77,8 @@ TEST_CASE("modified scores of bands") {
 
 TEST_CASE("modified scores of lists, runs of keys, rows and few queries") {
   std::vector<AttentionCase> cases;
-  const auto add = [&](const char* name, const Mask& mask, const AttentionCase& shape,
-                       const char* kernel = "") {
-    AttentionCase of = shape;
-    of.name = name;
-    of.mask = mask;
-    of.kernel_of_sm90 = kernel;
-    add_all(cases, of);
-  };
-  const auto shape = [](std::int64_t batch, std::int64_t heads, std::int64_t kv_heads,
-                        std::int64_t q_len, std::int64_t kv_len, std::int64_t head_dim) {
-    return AttentionCase{.name = {},
-                         .mask = {},
-                         .batch = batch,
-                         .heads = heads,
-                         .kv_heads = kv_heads,
-                         .q_len = q_len,
-                         .kv_len = kv_len,
-                         .head_dim = head_dim,
-                         .value_dim = head_dim};
-  };
+  const auto add = [&](const char* name, const Mask& mask, const AttentionCase& of,
+                       const char* kernel = "") { add_all(cases, name, mask, of, kernel); };
   constexpr const char* kLists = "attention/block_wise_sm90";
   for (const std::int64_t head_dim : {80, 128, 256}) {
     add("causal", causal(), shape(2, 4, 2, 321, 321, head_dim), kLists);
