@@ -3,6 +3,7 @@
 // Masked attention of one graph on a GPU against float64.
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
@@ -334,6 +335,29 @@ inline std::pair<std::string, Mask> family(int i, std::int64_t n) {
     default:
       return {"hole", Mask(query_position() % 5 != 3 && key_position() <= query_position())};
   }
+}
+
+// A case of any family and shape, with up to 600 queries and keys.
+inline AttentionCase random_case(std::mt19937& generator) {
+  const auto draw = [&](std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(generator);
+  };
+  constexpr std::array<std::int64_t, 8> kDims = {8, 16, 32, 64, 80, 96, 128, 256};
+  const std::int64_t group = draw(1, 3);
+  const std::int64_t kv_heads = draw(1, 2);
+  const std::int64_t q_len = draw(0, 3) == 0 ? draw(1, 16) : draw(1, 600);
+  const auto [name, mask] = family(static_cast<int>(draw(0, kFamilies - 1)), q_len);
+  const std::int64_t head_dim = kDims[static_cast<std::size_t>(draw(0, 7))];
+  return {.name = name,
+          .mask = mask,
+          .dtype = draw(0, 1) == 0 ? DType::Float16 : DType::BFloat16,
+          .batch = draw(1, 2),
+          .heads = kv_heads * group,
+          .kv_heads = kv_heads,
+          .q_len = q_len,
+          .kv_len = draw(0, 3) == 0 ? draw(1, 600) : q_len,
+          .head_dim = head_dim,
+          .value_dim = head_dim};
 }
 
 // A folder with one header of the templates, in which a constant is another.

@@ -1,6 +1,5 @@
 // Masked attention on a GPU against float64: mask families, lists of tiles, parts, few queries,
 // random draws.
-#include <array>
 #include <cstdint>
 #include <random>
 #include <string>
@@ -383,28 +382,10 @@ TEST_CASE("few queries with numbers of keys, logarithms of sums and planes of ma
 
 TEST_CASE("random draws of mask, shape and head dim") {
   std::mt19937 generator(20);
-  const auto draw = [&](std::int64_t low, std::int64_t high) {
-    return std::uniform_int_distribution<std::int64_t>(low, high)(generator);
-  };
   constexpr int kDraws = 10000;
-  constexpr std::array<std::int64_t, 8> kDims = {8, 16, 32, 64, 80, 96, 128, 256};
-  std::vector<AttentionCase> cases;
-  for (int i = 0; i < kDraws; ++i) {
-    const std::int64_t group = draw(1, 3);
-    const std::int64_t kv_heads = draw(1, 2);
-    const std::int64_t q_len = draw(0, 3) == 0 ? draw(1, 16) : draw(1, 600);
-    const auto [name, mask] = family(static_cast<int>(draw(0, kFamilies - 1)), q_len);
-    const std::int64_t head_dim = kDims[static_cast<std::size_t>(draw(0, 7))];
-    cases.push_back({.name = name,
-                     .mask = mask,
-                     .dtype = draw(0, 1) == 0 ? DType::Float16 : DType::BFloat16,
-                     .batch = draw(1, 2),
-                     .heads = kv_heads * group,
-                     .kv_heads = kv_heads,
-                     .q_len = q_len,
-                     .kv_len = draw(0, 3) == 0 ? draw(1, 600) : q_len,
-                     .head_dim = head_dim,
-                     .value_dim = head_dim});
+  std::vector<AttentionCase> cases(kDraws);
+  for (AttentionCase& drawn : cases) {
+    drawn = random_case(generator);
   }
   CHECK(faults_of(cases) == "");
 }

@@ -1,5 +1,6 @@
 // Score modifiers of every kind in every kernel that takes them, against float64.
 #include <cstdint>
+#include <random>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -98,6 +99,18 @@ TEST_CASE("modified scores of lists, runs of keys, rows and few queries") {
   AttentionCase ragged = shape(3, 6, 6, 500, 500, 64);
   ragged.kv_lengths = {500, 0, 129};
   add("lengths", causal(), ragged);
+  CHECK(faults_of(cases) == "");
+}
+
+TEST_CASE("random draws of mask, shape and modifier") {
+  std::mt19937 generator(21);
+  constexpr int kDraws = 2000;
+  std::vector<AttentionCase> cases(kDraws);
+  for (AttentionCase& drawn : cases) {
+    drawn = random_case(generator);
+    const std::vector<ScoreModifier> modifiers = modifiers_of(drawn);
+    drawn.score = modifiers[generator() % modifiers.size()];
+  }
   CHECK(faults_of(cases) == "");
 }
 

@@ -70,6 +70,7 @@ class Cases(unittest.TestCase):
             self.assertNotEqual(texts, random_cases.attention_cases(300, 8, kind))
             cases = [bench_results.parse_attention_case(text) for text in texts]
             self.assertEqual({case.mask for case in cases}, set(masks))
+            self.assertEqual({case.score for case in cases}, set(bench_results.SCORES) if kind == "scores" else {""})
             for case in cases:
                 self.assertLessEqual(case.q_len, case.kv_len)
                 self.assertLessEqual(4 * case.cost, 2 * random_cases.MOST_FLOPS)

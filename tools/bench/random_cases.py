@@ -13,11 +13,13 @@ DENSE_MASKS = ["causal", "full"]
 SPARSE_MASKS = ["sliding", "dilated", "longformer", "bigbird", "bigbird_block", "doc_causal", "window", "random1"]
 MODEL_MASKS = ["prefix", "documents", "chunked", "sinks", "frames", "grid", "strided", "local"]
 LONG_MASKS = ["bigbird_block", "window", "chunked", "sinks", "frames", "documents"]
-KINDS = {"dense": DENSE_MASKS, "sparse": SPARSE_MASKS, "models": MODEL_MASKS}
+SCORE_MASKS = ["causal", "full", "causal", "full", "sliding", "window", "longformer", "bigbird", "doc_causal", "prefix"]
+KINDS = {"dense": DENSE_MASKS, "sparse": SPARSE_MASKS, "models": MODEL_MASKS, "scores": SCORE_MASKS}
 MOST_FLOPS, MOST_BYTES, LEAST_ROWS = 4e11, 2e9, 512
 
 
-def draw(source: random.Random, masks: list[str]) -> str:
+def draw(source: random.Random, kind: str) -> str:
+    masks = KINDS[kind]
     mask, batch, heads, length, head_dim = (source.choice(of) for of in (masks, BATCHES, HEADS, LENGTHS, HEAD_DIMS))
     text = f"{mask}:{batch}:{heads}:{length}:{head_dim}"
     shared = source.choice([1, 1, 1, 2, 4, 8])
@@ -25,22 +27,25 @@ def draw(source: random.Random, masks: list[str]) -> str:
         text += f":kv{heads // shared}"
     if mask == "full" and source.random() < 0.4:
         text += f":q{min(length, source.choice(FEW_QUERIES))}"
-    return text + (":bf16" if source.random() < 0.15 else "")
+    text += ":bf16" if source.random() < 0.15 else ""
+    return text + (f":{source.choice(bench_results.SCORES)}" if kind == "scores" else "")
 
 
 def fits(case: bench_results.AttentionCase) -> bool:
     """In time and memory, and with work for more than a few SMs; masks of blocks and long windows want some of them."""
     flops = 4 * case.cost * (0.5 if case.mask == "causal" else 1)
     bytes_ = 4 * case.head_dim * case.batch * (case.heads * case.q_len + case.kv_heads * case.kv_len)
+    if case.score == "bias":
+        bytes_ += 2 * case.heads * case.q_len * case.kv_len
     is_long = case.kv_len >= 1024 or case.mask not in LONG_MASKS
     return flops <= MOST_FLOPS and bytes_ <= MOST_BYTES and case.batch * case.heads * case.kv_len >= LEAST_ROWS and is_long
 
 
 def attention_cases(count: int, seed: int, kind: str) -> list[str]:
-    """With masks of `kind`, of KINDS. The same for the same seed; no case twice."""
+    """With masks of `kind`, of KINDS; of the kind "scores" with scores that are modified. The same for the same seed; no case twice."""
     source, cases = random.Random(seed), {}
     while len(cases) < count:
-        text = draw(source, KINDS[kind])
+        text = draw(source, kind)
         if fits(bench_results.parse_attention_case(text)):
             cases[text] = None
     return list(cases)
