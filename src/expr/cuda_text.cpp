@@ -73,7 +73,8 @@ class CudaPrinter {
       return integer_operation(node.op, operands, result);
     }
     if (node.op == Op::ToFloat) {
-      return number(prefix("(float)", operands[0]));
+      return number(is_coarse_ ? call("stof::score_number", operands)
+                               : prefix("(float)", operands[0]));
     }
     return emit_logic(node.op, operands, result);
   }

@@ -14,17 +14,42 @@ namespace stof {
 using int64 = long long;
 using uint64 = unsigned long long;
 
-// A key, as scores see it: an integer, but one whose distance from another is a float after an
-// addition, where `offset` is known when compiling and the rest is the same for many keys. Exact,
-// as positions are below 2^24.
+// A number that is linear in a key, of which `offset` is known when compiling, but for factors, and
+// `base` is the same for many keys: s + slope * distance takes two operations a key, and nothing is
+// worth working out ahead, which would take a register each. As close as one addition of `offset`
+// is: it is off by 2^-17 of what it changes by from one key to the next, where offsets are
+// below 64.
+struct KeyNumber {
+  float base, offset;
+
+  STOF_DEVICE operator float() const { return base + offset; }
+  STOF_DEVICE KeyNumber operator-() const { return {-base, -offset}; }
+  STOF_DEVICE friend KeyNumber operator+(const KeyNumber& a, const KeyNumber& b) {
+    return {a.base + b.base, a.offset + b.offset};
+  }
+  STOF_DEVICE friend KeyNumber operator+(const KeyNumber& a, float b) {
+    return {a.base + b, a.offset};
+  }
+  STOF_DEVICE friend KeyNumber operator+(float a, const KeyNumber& b) { return b + a; }
+  STOF_DEVICE friend KeyNumber operator-(const KeyNumber& a, const KeyNumber& b) { return a + -b; }
+  STOF_DEVICE friend KeyNumber operator-(const KeyNumber& a, float b) { return a + -b; }
+  STOF_DEVICE friend KeyNumber operator-(float a, const KeyNumber& b) { return -b + a; }
+  STOF_DEVICE friend float operator*(const KeyNumber& a, const KeyNumber& b) {
+    return static_cast<float>(a) * static_cast<float>(b);
+  }
+  STOF_DEVICE friend KeyNumber operator*(const KeyNumber& a, float b) {
+    return {a.base * b, a.offset * b};
+  }
+  STOF_DEVICE friend KeyNumber operator*(float a, const KeyNumber& b) { return b * a; }
+};
+
+// A key, as scores see it: an integer, of which `offset` is known when compiling and the rest is
+// the same for many keys.
 struct KeyPosition {
   int base, offset;
 
   STOF_DEVICE operator int() const { return base + offset; }
   STOF_DEVICE explicit operator int64() const { return base + offset; }
-  STOF_DEVICE explicit operator float() const {
-    return static_cast<float>(base) + static_cast<float>(offset);
-  }
   STOF_DEVICE friend KeyPosition operator+(const KeyPosition& key, int by) {
     return {key.base + by, key.offset};
   }
@@ -32,6 +57,17 @@ struct KeyPosition {
     return {key.base - by, key.offset};
   }
 };
+
+// An integer as a number of a score.
+STOF_DEVICE KeyNumber score_number(const KeyPosition& key) {
+  return {static_cast<float>(key.base), static_cast<float>(key.offset)};
+}
+STOF_DEVICE float score_number(int number) {
+  return static_cast<float>(number);
+}
+STOF_DEVICE float score_number(int64 number) {
+  return static_cast<float>(number);
+}
 
 STOF_DEVICE int64 wrap_add(int64 a, int64 b) {
   return static_cast<int64>(static_cast<uint64>(a) + static_cast<uint64>(b));

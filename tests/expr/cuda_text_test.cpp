@@ -1,11 +1,13 @@
 #include "expr/cuda_text.hpp"
 
 #include <cmath>
+#include <random>
 #include <string>
 
 #include <doctest/doctest.h>
 
 #include "cuda_cases.hpp"
+#include "device/expression.cuh"
 #include "expr/evaluate.hpp"
 #include "oracle.hpp"
 #include "stof/error.hpp"
@@ -213,7 +215,42 @@ TEST_CASE("floats of scores are made by the functions for them") {
   // An integer or a truth value would be another one.
   CHECK(text("score / 3.0 < 1.0 ? score / 3.0 : 0.0") ==
         "s / 3.0f < 1.0f ? stof::score_quotient(s, 3.0f) : 0.0f");
-  CHECK(text("float(int(tanh(score / 41.0)))") == "(float)stof::to_int64(tanhf(s / 41.0f))");
+  CHECK(text("float(int(tanh(score / 41.0)))") ==
+        "stof::score_number(stof::to_int64(tanhf(s / 41.0f)))");
+}
+
+TEST_CASE("numbers of scores are linear in keys where their expression is") {
+  const Ranges positions = {{"k_pos", Interval::integers(0, 511)},
+                            {"q_pos", Interval::integers(0, 511)}};
+  const CudaNames names = {{"score", "s"}, {"k_pos", "k"}, {"q_pos", "q"}};
+  const Expr of = Expr::scalar("score", ScalarType::Float);
+  const Expr k = Expr::scalar("k_pos");
+  const Expr q = Expr::scalar("q_pos");
+  const auto text = [&](const Expr& expr) {
+    return cuda_text(expr, names, positions, {.inside = {}, .is_score = true}).text;
+  };
+  CHECK(text(of + 0.5 * (k - q)) == "s + 0.5f * stof::score_number(k - q)");
+  CHECK(text(of + select(k > q, Expr(1.0), 0.5 * q)) ==
+        "s + (k > q ? 1.0f : 0.5f * stof::score_number(q))");
+  std::mt19937 generator(3);
+  std::uniform_real_distribution<float> draw(-1, 1);
+  std::uniform_int_distribution<int> position(0, 1 << 23);
+  for (int i = 0; i < 100000; ++i) {
+    const float score = 100 * draw(generator);
+    const float slope = draw(generator);
+    const int offset = position(generator) % 64;
+    const int query = position(generator);
+    const int key = i % 2 == 0 ? position(generator) : query + position(generator) % 100;
+    const stof::KeyPosition place = {key - offset, offset};
+    const float number = score - slope * stof::score_number(place - query) * 2.0F + slope;
+    const double exact = static_cast<double>(slope) * (key - query) * 2;
+    const double rounded = 1e-6 * (std::fabs(exact) + std::fabs(score) + 1);
+    REQUIRE(std::fabs(number - (score - exact + slope)) <=
+            std::ldexp(std::fabs(2 * slope), -17) + rounded);
+    REQUIRE(stof::score_number(place - query) * stof::score_number(-1) + 0.0F == query - key);
+    REQUIRE(stof::score_number(place) * stof::score_number(place) >= 0);
+    REQUIRE(int{place} == key);
+  }
 }
 
 TEST_CASE("what the ranges settle needs no code") {
