@@ -235,7 +235,7 @@ class CudaPrinter {
       case Op::Sqrt:
         return number(call("sqrtf", operands));
       case Op::Tanh:
-        return number(call(is_coarse_ ? "stof::score_tanh" : "tanhf", operands));
+        return number(call(is_coarse_ ? use_.tanh : "tanhf", operands));
       case Op::Divide:
         if (is_coarse_) {
           return number(call("stof::score_quotient", operands));

@@ -33,10 +33,11 @@ struct CudaUse {
   // that kernels of other bounds share it.
   Ranges inside = {};
   // Floats are good to some 2^-18 of their value, by functions of device/attention_score.cuh: a
-  // quotient is a product with a reciprocal, tanh has no branch; what is linear in a key is so in
-  // what it differs by from the next. Else, and where an integer or a
-  // truth value is made of them, they are as C++ has them.
+  // quotient is a product with a reciprocal, tanh has no branch; numbers that are linear in a key
+  // are KeyNumbers of device/expression.cuh. Else, and where an integer or a truth value is made of
+  // them, they are as C++ has them.
   bool is_score = false;
+  std::string tanh = "stof::score_tanh";  // the function, for floats of scores
 };
 
 // The expression as C++ for a kernel. Integers are 32 bits wide where the ranges prove that

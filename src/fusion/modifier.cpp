@@ -111,6 +111,12 @@ bool reads_along_keys(const Expr& expression, const std::string& capture) {
                      [&](const Expr& read) { return expr::same(read, first); });
 }
 
+bool uses_tanh(const Expr& expression) {
+  const expr::Node& node = expression.node();
+  return node.op == expr::Op::Tanh ||
+         std::any_of(node.operands.begin(), node.operands.end(), uses_tanh);
+}
+
 // Whether what the expression reads of tables and captured tensors depends on the key.
 bool reads_by_key(const Expr& expression) {
   const expr::Node& node = expression.node();
@@ -147,6 +153,7 @@ Modifier::Modifier(const graph::Ir& ir, const Placement& placement, const mask::
       variables_({{"predicate", nullptr},
                   {"score", nullptr},
                   {"score_reads_by_key", false},
+                  {"score_has_tanh", false},
                   {"captures", nlohmann::json::array()},
                   {"parameters", nlohmann::json::array()}}) {}
 
@@ -168,6 +175,8 @@ void Modifier::add(const char* field, const Expr& expression, const Captures& ca
   text.use.is_score = text.field == "score";
   if (text.use.is_score) {
     variables_["score_reads_by_key"] = reads_by_key(skeleton.expr);
+    variables_["score_has_tanh"] = uses_tanh(skeleton.expr);
+    text.use.tanh = "reads.tanh";
     text.use.inside = exact_ranges(extent_, skeleton);
   }
   for (const auto& [name, type] : used.scalars) {

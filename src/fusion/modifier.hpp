@@ -42,9 +42,10 @@ class Modifier {
   const nlohmann::json& variables() const { return variables_; }
   const std::vector<ModifierArgument>& arguments() const { return arguments_; }
   bool has_score() const { return variables_.at("score").is_string(); }
-  // Whether a score reads tables or tensors at places that depend on the key; and of how many
-  // tensors kernels keep tiles, since their rows lie along keys.
+  // Whether a score reads tables or tensors at places that depend on the key; whether it has tanh;
+  // and of how many tensors kernels keep tiles, since their rows lie along keys.
   bool score_reads_by_key() const { return variables_.at("score_reads_by_key").get<bool>(); }
+  bool has_tanh() const { return variables_.at("score_has_tanh").get<bool>(); }
   std::int64_t tile_count() const;
   bool has_tiles() const { return tile_count() > 0; }
   bool reads_captures() const { return !variables_.at("captures").empty(); }

@@ -193,9 +193,10 @@ class Cases {
     TemplateCase& scored = cases_.back();
     json& mod = scored.variables["mod"];
     mod["score"] =
-        "score * score_factor + reads.read_pairs(head, q_pos, k_pos) + "
+        "reads.tanh(score * score_factor) + reads.read_pairs(head, q_pos, k_pos) + "
         "reads.read_distances(k_pos - q_pos + q_len - 1)";
     mod["score_reads_by_key"] = true;
+    mod["score_has_tanh"] = true;
     mod["parameters"] = {{{"type", "float"}, {"name", "score_factor"}}};
     scored.argument_bytes.push_back(4);
     add_capture(scored, "pairs", 3, true);
@@ -308,6 +309,7 @@ class Cases {
       all["mod"] = {{"predicate", has_predicate ? json("k_pos <= q_pos") : json()},
                     {"score", nullptr},
                     {"score_reads_by_key", false},
+                    {"score_has_tanh", false},
                     {"captures", json::array()},
                     {"parameters", json::array()}};
     }

@@ -21,14 +21,22 @@ __device__ __forceinline__ float score_quotient(float a, float b) {
   return a * reciprocal;
 }
 
-// To 3e-6 of the result. 1 - 2 / (e^2x + 1) loses digits near 0, where the series of x is exact to
-// 2e-7 of it. Both are made, without a branch: tanhf takes three times as long.
-__device__ __forceinline__ float score_tanh(float x) {
-  constexpr float kTwiceLog2E = 2.885390082f, kNear = 0.125f;
+// Of numbers up to kNearTanh, but for signs, to 4e-6 of the result: the polynomial of degree 7 that
+// is nearest to it.
+constexpr float kNearTanh = 0.625f;
+
+__device__ __forceinline__ float near_tanh(float x) {
   const float square = x * x;
-  const float near = fmaf(x * square, fmaf(square, 2.0f / 15, -1.0f / 3), x);
+  const float factor = fmaf(square, fmaf(square, -0.04051472f, 0.13048275f), -0.33315511f);
+  return fmaf(x * square, factor, x);
+}
+
+// To 4e-6 of the result. 1 - 2 / (e^2x + 1) loses digits near 0. Both are made, without a branch:
+// tanhf takes three times as long.
+__device__ __forceinline__ float score_tanh(float x) {
+  constexpr float kTwiceLog2E = 2.885390082f;
   const float far = 1.0f - score_quotient(2.0f, exp2_approx(x * kTwiceLog2E) + 1.0f);
-  return fabsf(x) < kNear ? near : far;
+  return fabsf(x) < kNearTanh ? near_tanh(x) : far;
 }
 
 // A score modifier of 16 rows and 2 * Count keys, on a lane's scores. Rows and keys that do not
@@ -76,21 +84,10 @@ struct ModifiedScores {
         cp_async_wait<0>();
         __syncwarp();
       }
-#pragma unroll
-      for (int octets = 0; octets < Count / 8; ++octets) {
-        unsigned words[4][Modifier::kTiles + 1];
-        if constexpr (kHasTiles)
-          read_tiles(words, octets, lane);
-#pragma unroll
-        for (int pair = 0; pair < 4; ++pair) {
-          const int n = 8 * octets + 2 * pair;
-          s[n] *= scale;
-          s[n + 1] *= scale;
-          modifier.template score_pair<kHasTiles>(s[n], s[n + 1], words[pair], place.batch,
-                                                  place.head, queries[pair % 2],
-                                                  {lane_key, n / 4 * 8}, place.q_len, place.kv_len);
-        }
-      }
+      if (has_near_tanh(s, modifier, scale, place))
+        modify_pairs<true>(s, modifier, scale, place, lane);
+      else
+        modify_pairs<false>(s, modifier, scale, place, lane);
       if constexpr (kHasTiles)
         __syncwarp();  // all have read what is asked for again
       return;
@@ -106,6 +103,45 @@ struct ModifiedScores {
   }
 
  private:
+  // Whether tanh of all scores of the warp is of numbers near 0. What tensors say is not read
+  // twice.
+  __device__ __forceinline__ bool has_near_tanh(const float (&s)[Count], const Modifier& modifier,
+                                                float scale, const AttentionPlace& place) const {
+    if constexpr (Modifier::kHasTanh && !Modifier::kReadsByKey) {
+      float most = 0;
+#pragma unroll
+      for (int n = 0; n < Count; ++n)
+        most =
+            modifier.most_of_tanh(most, s[n] * scale, place.batch, place.head, queries[n % 4 / 2],
+                                  {lane_key, n / 4 * 8 + n % 2}, place.q_len, place.kv_len);
+      return __all_sync(~0u, most < kNearTanh);
+    }
+    return false;
+  }
+
+  template <bool IsNear>
+  __device__ __forceinline__ void modify_pairs(float (&s)[Count], const Modifier& modifier,
+                                               float scale, const AttentionPlace& place,
+                                               int lane) const {
+#pragma unroll
+    for (int octets = 0; octets < Count / 8; ++octets) {
+      unsigned words[4][Modifier::kTiles + 1];
+      if constexpr (kHasTiles)
+        read_tiles(words, octets, lane);
+      if constexpr (Modifier::kHasTanh && !IsNear)
+        __syncwarp();  // so that few exponentials are under way, which take registers
+#pragma unroll
+      for (int pair = 0; pair < 4; ++pair) {
+        const int n = 8 * octets + 2 * pair;
+        s[n] *= scale;
+        s[n + 1] *= scale;
+        modifier.template score_pair<kHasTiles, IsNear>(
+            s[n], s[n + 1], words[pair], place.batch, place.head, queries[pair % 2],
+            {lane_key, n / 4 * 8}, place.q_len, place.kv_len);
+      }
+    }
+  }
+
   // Chunks change places, so that those of eight rows lie in different banks.
   __device__ __forceinline__ static int place_of(int row, int chunk) {
     return (row * kChunks + (chunk ^ row % 8)) * 16;
