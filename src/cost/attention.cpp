@@ -596,8 +596,8 @@ const std::map<std::string, std::vector<KernelConfig>, std::less<>>& settings_by
         tiles(128, 32, 1)}},
       {"attention_block_wise_sm90",
        {wide(64, 64, 4, 0, 3), wide(64, 64, 3, 1, 5), wide(64, 64, 3, 1, 3, 1),
-        wide(64, 64, 3, 0, 3, 1), wide(64, 64, 1, 1), wide(64, 64, 2, 1), wide(64, 128, 2, 1),
-        wide(128, 64, 2, 0), wide(128, 64, 1, 1, 8), wide(128, 64, 1, 1, 5),
+        wide(64, 64, 3, 0, 3, 1), wide(64, 64, 1, 1), wide(64, 64, 2, 1), wide(64, 64, 2, 0, 3, 1),
+        wide(64, 128, 2, 1), wide(128, 64, 2, 0), wide(128, 64, 1, 1, 8), wide(128, 64, 1, 1, 5),
         wide(128, 64, 1, 1, 4, 1), wide(128, 128, 1, 1), wide(192, 128, 1, 1, 5),
         wide(192, 128, 1, 0, 3), wide(192, 64, 1, 1, 6)}},
       {"attention_packed_sm90",
@@ -701,13 +701,15 @@ std::vector<KernelConfig> attention_settings(const Problem& problem) {
     return {};
   }
   std::vector<KernelConfig> settings = found->second;
-  // The model does not see how many places there are, of which eight fit up to 128 columns.
+  // The model does not see how many places there are, of which eight fit up to 128 columns, and
+  // more than three beside another block.
   constexpr std::int64_t kWidestOfEight = 128;
   if (takes_long_tiles(*problem.contract) &&
       std::max(problem.scope->dims.at("head_dim"), problem.scope->dims.at("value_dim")) <=
           kWidestOfEight) {
     std::erase_if(settings, [](const KernelConfig& one) {
-      return one.at("tile_q") == 128 && one.at("slots") == 5;
+      return (one.at("tile_q") == 128 && one.at("slots") == 5) ||
+             (one.at("blocks_per_sm") == 2 && one.at("slots") == 3);
     });
   }
   // Half of a larger tile would be empty, which the model does not mind where DRAM is all that

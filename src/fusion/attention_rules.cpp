@@ -100,9 +100,8 @@ std::vector<KernelConfig> settings_by_rules(const Use& use, const AttentionMask&
   if (auto config = list_setting_for_bands(use, mask)) {
     return {*std::move(config)};
   }
-  std::erase_if(settings, [&](const KernelConfig& config) {
-    return !leaves_registers(use, config, mask.modifier);
-  });
+  std::erase_if(settings,
+                [&](const KernelConfig& config) { return !suits_modifier(use, config, mask); });
   return settings;
 }
 

@@ -15,31 +15,91 @@ namespace {
 
 using kernel::KernelConfig;
 
-constexpr std::int64_t kStep = mask::kTile;  // keys; more have no registers left
+constexpr std::int64_t kStep = mask::kTile;  // keys; more may have no registers left
+constexpr std::int64_t kWholeRows = 16;      // columns; others take as long to load as more do
 
 bool takes_tiles_of_blocks(const KernelConfig& config) {
   return std::ranges::all_of(std::array{"blocks_per_sm", "tile_q", "tile_k", "overlap"},
                              [&](const char* name) { return config.contains(name); });
 }
 
+KernelConfig with_tiles_of(std::int64_t rows, std::int64_t overlap, std::int64_t order) {
+  return {{"tile_q", rows},     {"tile_k", kStep},  {"step", kStep},
+          {"key_groups", 1},    {"stages", 2},      {"blocks_per_sm", 2},
+          {"overlap", overlap}, {"late_values", 0}, {"order", order}};
+}
+
+// Of heads of 65 to 128 dimensions, by times of 120 shapes, most of them drawn at random, on an
+// H200: where lists take as long or up to half as long again.
+std::optional<KernelConfig> setting_of_wide_bands(const Use& use, const KernelConfig& config,
+                                                  const Modifier& modifier) {
+  constexpr std::int64_t kWidest = 128;
+  constexpr std::int64_t kMostOfOneTile = 1024;  // keys; of more, lists have parts
+  constexpr std::int64_t kLarge = 2 * mask::kTile;
+  if (columns(use) > kWidest) {
+    return std::nullopt;
+  }
+  const mask::Band band = band_of(use);
+  const bool is_window = !has_open_side(use, band);
+  if (config.at("key_groups") > 1) {
+    const bool are_parts = has_one_tile(use) && use.dim("kv_len") > kMostOfOneTile;
+    return are_parts || (is_window && modifier.has_tiles()) ? std::nullopt : std::optional(config);
+  }
+  if (config.at("stages") == 1) {
+    const bool is_short = !is_window || keys_of_queries(use, mask::kTile) <= kLarge;
+    return is_short               ? std::optional(with_tiles_of(mask::kTile, 1, 0))
+           : modifier.has_tiles() ? std::nullopt
+                                  : std::optional(with_tiles_of(kLarge, 0, 0));
+  }
+  constexpr std::int64_t kShort = 512;
+  if (config.at("tile_q") == mask::kTile || use.dim("kv_len") < kShort) {
+    return std::nullopt;
+  }
+  constexpr std::int64_t kWidestWithTiles = 112;  // registers
+  const bool has_tiles_to_read =
+      modifier.has_tiles() && !is_window && columns(use) <= kWidestWithTiles;
+  if (config.at("overlap") == 1) {
+    KernelConfig overlapped = config;
+    overlapped.at("stages") = 3;
+    return has_tiles_to_read ? std::optional(overlapped) : std::nullopt;
+  }
+  const bool is_even = sees_all(use, band);
+  const bool is_large =
+      modifier.has_tiles() ? has_tiles_to_read : !is_even || modifier.score_reads_by_key();
+  const bool is_by_element = !is_window && !is_even && use.dim("batch") > 1;
+  return is_large || !has_rows_of(use, kWholeRows)
+             ? std::optional(with_tiles_of(kLarge, 0, is_by_element ? 1 : config.at("order")))
+             : std::nullopt;
+}
+
+// Lists of heads of more than 128 dimensions, whose blocks share an SM, and have no room for a
+// fourth slot.
+bool are_two_of_wide_heads(const Use& use, const KernelConfig& config) {
+  constexpr std::int64_t kWidest = 128;
+  const auto slots = config.find("slots");
+  return slots != config.end() && slots->second == 3 && config.at("blocks_per_sm") == 2 &&
+         columns(use) > kWidest;
+}
+
 }  // namespace
 
 std::optional<KernelConfig> band_setting_for_scores(const Use& use, KernelConfig config,
                                                     const Modifier& modifier) {
-  // Of wide heads lists take 3 to 30 % less, but for pairs in large tiles (4 % more).
   if (has_wide_heads(use)) {
-    return std::nullopt;
+    const std::optional<KernelConfig> wide = setting_of_wide_bands(use, config, modifier);
+    return wide && is_setting(use, *wide) ? wide : std::nullopt;
   }
-  const std::int64_t tile_q = config.at("tile_q");
-  if (config.at("step") > kStep) {
-    const bool is_window = config.at("stages") == 1 && use.dim("kv_len") > config.at("tile_k");
+  const bool is_light = !modifier.has_tanh() && !modifier.score_reads_by_key();
+  const bool is_window = config.at("stages") == 1 && use.dim("kv_len") > config.at("tile_k");
+  if (is_window) {
+    config.at("order") = 3;  // tiles of a head side by side: up to 6 % less
+  }
+  if (config.at("step") > kStep && !is_light) {
+    const std::int64_t tile_q = config.at("tile_q");
     const std::int64_t keys =
         is_window ? keys_of_queries(use, mask::kTile) : config.at("tile_k") - tile_q + mask::kTile;
     config.at("tile_k") = mask::ceil_div(keys, kStep) * kStep + tile_q - mask::kTile;
     config.at("step") = kStep;
-    if (is_window) {
-      config.at("order") = 3;  // tiles of a head side by side: up to 6 % less
-    }
   }
   // Beside three stages and tiles of biases an SM has room for one block.
   if (modifier.has_tiles() && config.at("stages") > 2) {
@@ -57,21 +117,39 @@ std::optional<KernelConfig> interval_setting_for_scores(const Use& use, KernelCo
                                                                   : std::nullopt;
 }
 
-bool leaves_registers(const Use& use, const KernelConfig& config, const Modifier& modifier) {
+bool suits_modifier(const Use& use, const KernelConfig& config, const AttentionMask& mask) {
+  const Modifier& modifier = mask.modifier;
+  if (are_two_of_wide_heads(use, config)) {
+    // Overlap gains more where nothing else is done; and few tiles have an SM each.
+    constexpr double kMany = 4;
+    return modifier.has_score() && tiles_per_sm(use) >= kMany;
+  }
   if (modifier.arguments().empty() || !takes_tiles_of_blocks(config)) {
     return true;
   }
-  const bool has_small_tiles =
-      config.at("tile_q") == mask::kTile && config.at("tile_k") == mask::kTile;
+  const bool is_band = mask.arrays && mask.arrays->band();
   // Beside more slots there may be no shared memory for tiles.
   constexpr std::int64_t kMostSlots = 4;
   const auto slots = config.find("slots");
   const bool has_room =
       !modifier.has_tiles() || slots == config.end() || slots->second <= kMostSlots;
-  const std::int64_t blocks = config.at("blocks_per_sm");
-  const bool are_three = blocks == 3 && config.at("overlap") == 0 && modifier.has_score() &&
-                         (!has_wide_heads(use) || !modifier.score_reads_by_key());
-  return has_room && has_small_tiles && (blocks < 3 || are_three);
+  if (!has_room) {
+    return false;
+  }
+  if (config.at("tile_q") != mask::kTile || config.at("tile_k") != mask::kTile) {
+    return is_band && modifier.has_score() && !modifier.has_tiles() &&
+           !has_rows_of(use, kWholeRows);
+  }
+  if (config.at("overlap") == 1 || !modifier.has_score()) {
+    return config.at("blocks_per_sm") <= 2;
+  }
+  constexpr std::int64_t kWidestOfFour = 48;
+  constexpr std::int64_t kWidestOfThree = 96;
+  const bool takes_many = modifier.has_tanh() || modifier.has_tiles();
+  const bool are_four = !has_wide_heads(use) && (!takes_many || columns(use) <= kWidestOfFour);
+  const bool are_three = !has_wide_heads(use) || columns(use) <= kWidestOfThree || !takes_many ||
+                         (!modifier.has_tanh() && !is_band);
+  return config.at("blocks_per_sm") <= (are_four ? 4 : are_three ? 3 : 2);
 }
 
 }  // namespace stof::fusion

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "fusion/attention.hpp"
 #include "fusion/modifier.hpp"
 #include "fusion/use.hpp"
 #include "kernel/kernel_config.hpp"
@@ -18,8 +19,9 @@ std::optional<kernel::KernelConfig> interval_setting_for_scores(const Use& use,
                                                                 kernel::KernelConfig config,
                                                                 const Modifier& modifier);
 
-// Whether a kernel of lists has registers, and shared memory, for what a modifier reads. Blocks
-// that have an SM to themselves set all of them apart, and large tiles leave none.
-bool leaves_registers(const Use& use, const kernel::KernelConfig& config, const Modifier& modifier);
+// Whether a setting of lists has registers, and shared memory, for what a modifier reads, and is no
+// slower for it. Blocks that have an SM to themselves set all registers apart, and large tiles
+// leave none.
+bool suits_modifier(const Use& use, const kernel::KernelConfig& config, const AttentionMask& mask);
 
 }  // namespace stof::fusion

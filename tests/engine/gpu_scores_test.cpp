@@ -73,6 +73,14 @@ TEST_CASE("modified scores of bands") {
   add("sliding", sliding_window(61, 61), 2, 8, 1000, 64);
   add("sliding", sliding_window(20, 0), 3, 8, 1200, 32);
   add("window", sliding_window(500, 0), 4, 8, 1200, 64);
+  for (const std::int64_t head_dim : {72, 80, 128}) {
+    add("few tiles", causal(), 2, 4, 321, head_dim);
+    add("few keys", Mask(), 2, 4, 150, head_dim);
+    add("short window", sliding_window(20, 20), 2, 8, 1001, head_dim);
+    // Biases have lists there.
+    add_all(cases, "causal", causal(), shape(4, 16, 16, 768, 768, head_dim), "");
+    add_all(cases, "window", sliding_window(48, 48), shape(6, 12, 12, 1001, 1001, head_dim), "");
+  }
   CHECK(faults_of(cases) == "");
 }
 
@@ -81,9 +89,9 @@ TEST_CASE("modified scores of lists, runs of keys, rows and few queries") {
   const auto add = [&](const char* name, const Mask& mask, const AttentionCase& of,
                        const char* kernel = "") { add_all(cases, name, mask, of, kernel); };
   constexpr const char* kLists = "attention/block_wise_sm90";
-  for (const std::int64_t head_dim : {80, 128, 256}) {
-    add("causal", causal(), shape(2, 4, 2, 321, 321, head_dim), kLists);
-    add("full", Mask(), shape(2, 6, 6, 200, 384, head_dim), kLists);
+  for (const std::int64_t head_dim : {80, 128, 160, 256}) {
+    add("causal", causal(), shape(6, 12, 6, 321, 321, head_dim), kLists);
+    add("full", Mask(), shape(6, 12, 12, 200, 384, head_dim), kLists);
   }
   add("longformer", longformer(30, 8), shape(1, 6, 6, 900, 900, 64), kLists);
   add("bigbird", bigbird(16, 1, 1, 2, 11), shape(2, 6, 6, 640, 640, 64), kLists);
