@@ -14,11 +14,10 @@ namespace stof {
 using int64 = long long;
 using uint64 = unsigned long long;
 
-// A number that is linear in a key, of which `offset` is known when compiling, but for factors, and
-// `base` is the same for many keys: s + slope * distance takes two operations a key, and nothing is
-// worth working out ahead, which would take a register each. As close as one addition of `offset`
-// is: it is off by 2^-17 of what it changes by from one key to the next, where offsets are
-// below 64.
+// A number that is linear in a key: `base`, which is the same for many keys, and `offset`, which is
+// known when compiling but for factors. So s + slope * distance takes two operations a key, and
+// the compiler has no products to work out ahead, which would take a register each. A sum is off by
+// at most 2^-17 of what it changes by from one key to the next, as offsets are below 64.
 struct KeyNumber {
   float base, offset;
 
