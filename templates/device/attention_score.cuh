@@ -49,9 +49,10 @@ template <int Count, typename Modifier>
 struct ModifiedScores {
   static constexpr bool kHasTiles = Modifier::kTiles > 0 && Count % 32 == 0 && 128 % Count == 0;
   static constexpr int kChunks = Count / 4;  // of 16 bytes, in a row of a tile
-  static constexpr int kTileBytes = 16 * 16 * kChunks;
+  static constexpr int kRowBytes = 16 * kChunks;
+  static constexpr int kTileBytes = 16 * kRowBytes;
 
-  unsigned tiles;  // in shared memory, of the warp alone
+  unsigned tiles;  // in shared memory, of the warp alone, at a multiple of the bytes of a row
   int queries[2], lane_key;
   bool exist;  // all of the keys, and chunks begin with them
 
@@ -66,11 +67,14 @@ struct ModifiedScores {
     if constexpr (kHasTiles) {
       if (!exist)
         return;
+      constexpr int kRows = 32 / kChunks;  // at once
+      const int chunk = lane % kChunks;
+      const unsigned first = place_of(lane / kChunks, chunk);
 #pragma unroll
-      for (int i = 0; i < Count / 8; ++i) {
-        const int tile_row = (lane + 32 * i) / kChunks, chunk = lane % kChunks;
-        modifier.ask_for_chunks(tiles + place_of(tile_row, chunk), kTileBytes, place.batch,
-                                place.head, place.query(row - lane / 4 + tile_row),
+      for (int i = 0; i < 16 / kRows; ++i) {
+        const int tile_row = lane / kChunks + i * kRows;
+        modifier.ask_for_chunks((first ^ i * kRows % 8 * 16) + i * kRows * kRowBytes, kTileBytes,
+                                place.batch, place.head, place.query(row - lane / 4 + tile_row),
                                 {key + 8 * chunk, 0}, place.q_len, place.kv_len);
       }
       cp_async_commit();
@@ -103,7 +107,7 @@ struct ModifiedScores {
   }
 
  private:
-  // Whether tanh of all scores of the warp is of numbers near 0. What tensors say is not read
+  // Whether tanh of all scores of the warp is of numbers near 0. What is read by key is not read
   // twice.
   __device__ __forceinline__ bool has_near_tanh(const float (&s)[Count], const Modifier& modifier,
                                                 float scale, const AttentionPlace& place) const {
@@ -142,9 +146,12 @@ struct ModifiedScores {
     }
   }
 
-  // Chunks change places, so that those of eight rows lie in different banks.
-  __device__ __forceinline__ static int place_of(int row, int chunk) {
-    return (row * kChunks + (chunk ^ row % 8)) * 16;
+  // Chunks change places, so that those of eight rows lie in different banks. Others of the lane
+  // lie a known number of bytes away, or in known bits: an address for each would take a register.
+  __device__ __forceinline__ unsigned place_of(int row, int chunk) const {
+    unsigned place = tiles + row * kRowBytes + (chunk ^ row % 8) * 16;
+    asm volatile("" : "+r"(place));
+    return place;
   }
 
   // What pairs of 16 keys read: of 8 keys in both rows, then of the next 8.
@@ -154,7 +161,7 @@ struct ModifiedScores {
 #pragma unroll
     for (int tile = 0; tile < Modifier::kTiles; ++tile) {
       unsigned of_pair[4];
-      ldmatrix_x4(of_pair, tiles + tile * kTileBytes + place_of(lane % 16, 2 * octets + lane / 16));
+      ldmatrix_x4(of_pair, (place_of(lane % 16, lane / 16) ^ octets * 32) + tile * kTileBytes);
 #pragma unroll
       for (int pair = 0; pair < 4; ++pair)
         words[pair][tile] = of_pair[pair];
