@@ -8,6 +8,7 @@
 
 #include "expr/cuda_piece.hpp"
 #include "expr/node.hpp"
+#include "expr/transform.hpp"
 #include "stof/error.hpp"
 
 namespace stof::expr {
@@ -36,6 +37,33 @@ class CudaPrinter {
     return piece;
   }
 
+  Piece emit_operand(const Node& node, std::size_t i) {
+    const bool was_linear = std::exchange(is_linear_, is_linear_ && passes_on(node, i));
+    Piece piece = emit(node.operands[i]);
+    is_linear_ = was_linear;
+    return piece;
+  }
+
+  // Whether an error of the operand is one of the result that is no larger, or so many times that
+  // in all of a row: a number that is linear in a key may be inexact next to 0, where maxima and
+  // roots are not forgiving, and has two parts, which an infinite factor would tear apart.
+  static bool passes_on(const Node& node, std::size_t i) {
+    switch (node.op) {
+      case Op::Add:
+      case Op::Subtract:
+      case Op::Negate:
+      case Op::Select:
+      case Op::Tanh:
+        return true;
+      case Op::Multiply:
+        return is_of_row(node.operands[1 - i]);
+      case Op::Divide:
+        return i == 0 && is_of_row(node.operands[1]);
+      default:
+        return false;
+    }
+  }
+
   Piece emit_operation(const Expr& expr) {
     const Node& node = expr.node();
     switch (node.op) {
@@ -60,8 +88,8 @@ class CudaPrinter {
     }
     std::vector<Piece> operands;
     std::vector<Interval> intervals;
-    for (const Expr& operand : node.operands) {
-      operands.push_back(emit(operand));
+    for (std::size_t i = 0; i < node.operands.size(); ++i) {
+      operands.push_back(emit_operand(node, i));
       intervals.push_back(operands.back().interval);
     }
     const ScalarType type = node.operands[0].type();
@@ -73,8 +101,8 @@ class CudaPrinter {
       return integer_operation(node.op, operands, result);
     }
     if (node.op == Op::ToFloat) {
-      return number(is_coarse_ ? call("stof::score_number", operands)
-                               : prefix("(float)", operands[0]));
+      return number(is_coarse_ && is_linear_ ? call("stof::score_number", operands)
+                                             : prefix("(float)", operands[0]));
     }
     return emit_logic(node.op, operands, result);
   }
@@ -169,8 +197,8 @@ class CudaPrinter {
     if (condition.interval.is_point()) {
       return emit(node.operands[condition.interval.is_true() ? 1 : 2]);
     }
-    const Piece a = emit(node.operands[1]);
-    const Piece b = emit(node.operands[2]);
+    const Piece a = emit_operand(node, 1);
+    const Piece b = emit_operand(node, 2);
     Piece piece;
     piece.text = fmt::format("{} ? {} : {}", enclosed(condition, kTernaryPrecedence + 1), a.text,
                              enclosed(b, kTernaryPrecedence));
@@ -288,7 +316,8 @@ class CudaPrinter {
   const CudaNames& names_;
   const Ranges& ranges_;
   const CudaUse& use_;
-  bool is_coarse_;  // floats of scores
+  bool is_coarse_;         // floats of scores
+  bool is_linear_ = true;  // what they are made of, up to here
 };
 
 }  // namespace

@@ -33,9 +33,9 @@ struct CudaUse {
   // that kernels of other bounds share it.
   Ranges inside = {};
   // Floats are good to some 2^-18 of their value, by functions of device/attention_score.cuh: a
-  // quotient is a product with a reciprocal, tanh has no branch; numbers that are linear in a key
-  // are KeyNumbers of device/expression.cuh. Else, and where an integer or a truth value is made of
-  // them, they are as C++ has them.
+  // quotient is a product with a reciprocal, tanh has no branch. Where a score is linear in a key,
+  // it is made of a KeyNumber of device/expression.cuh, which says how close that is. Else, and
+  // where an integer or a truth value is made of them, they are as C++ has them.
   bool is_score = false;
   std::string tanh = "stof::score_tanh";  // the function, for floats of scores
 };

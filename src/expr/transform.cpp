@@ -147,6 +147,12 @@ bool uses(const Expr& expr, std::string_view name) {
          names.captures.contains(name);
 }
 
+bool is_of_row(const Expr& expr) {
+  const ExprNames& names = names_used(expr);
+  return names.captures.empty() && !names.scalars.contains("k_pos") &&
+         !names.scalars.contains("score");
+}
+
 Expr substitute(const Expr& expr, const Replacements& replacements) {
   Rewriter rewrite([&](const Expr& node) { return replace(node, replacements); });
   return rewrite(expr);

@@ -12,6 +12,10 @@ namespace stof::expr {
 // Whether the expression reads a scalar, table or capture of that name.
 bool uses(const Expr& expr, std::string_view name);
 
+// Whether it is the same for all scores of a query row, whatever captured tensors hold: it reads
+// neither key, nor score, nor capture.
+bool is_of_row(const Expr& expr);
+
 using Replacements = std::map<std::string, Expr, std::less<>>;
 
 // The expression with scalars replaced by expressions; those of type Int may replace floats. Throws

@@ -16,8 +16,9 @@ using uint64 = unsigned long long;
 
 // A number that is linear in a key: `base`, which is the same for many keys, and `offset`, which is
 // known when compiling but for factors. So s + slope * distance takes two operations a key, and
-// the compiler has no products to work out ahead, which would take a register each. A sum is off by
-// at most 2^-17 of what it changes by from one key to the next, as offsets are below 64.
+// the compiler has no products to work out ahead, which would take a register each. Their sum is
+// off by at most 2^-15 of what it changes by from one key to the next, as offsets are below 192;
+// so it may be so far from 0 where it would be 0.
 struct KeyNumber {
   float base, offset;
 
@@ -33,9 +34,6 @@ struct KeyNumber {
   STOF_DEVICE friend KeyNumber operator-(const KeyNumber& a, const KeyNumber& b) { return a + -b; }
   STOF_DEVICE friend KeyNumber operator-(const KeyNumber& a, float b) { return a + -b; }
   STOF_DEVICE friend KeyNumber operator-(float a, const KeyNumber& b) { return -b + a; }
-  STOF_DEVICE friend float operator*(const KeyNumber& a, const KeyNumber& b) {
-    return static_cast<float>(a) * static_cast<float>(b);
-  }
   STOF_DEVICE friend KeyNumber operator*(const KeyNumber& a, float b) {
     return {a.base * b, a.offset * b};
   }

@@ -232,23 +232,38 @@ TEST_CASE("numbers of scores are linear in keys where their expression is") {
   CHECK(text(of + 0.5 * (k - q)) == "s + 0.5f * stof::score_number(k - q)");
   CHECK(text(of + select(k > q, Expr(1.0), 0.5 * q)) ==
         "s + (k > q ? 1.0f : 0.5f * stof::score_number(q))");
+  CHECK(text(20.0 * tanh((of - 0.5 * k) / 20.0)) ==
+        "20.0f * stof::score_tanh(stof::score_quotient(s - 0.5f * stof::score_number(k), 20.0f))");
+  // What is not linear is not forgiving where they cancel, nor are infinite factors.
+  CHECK(text(of - max(1e9 * (k - q), 0.0)) == "s - fmaxf(1e+09f * (float)(k - q), 0.0f)");
+  CHECK(text(of - sqrt(0.1 * (k - q))) == "s - sqrtf(0.1f * (float)(k - q))");
+  CHECK(text(of * (2.0 + 0.5 * k)) == "s * (2.0f + 0.5f * (float)k)");
+  CHECK(text(1.0 / (0.5 * k) + of) == "stof::score_quotient(1.0f, 0.5f * (float)k) + s");
+}
+
+TEST_CASE("numbers that are linear in a key are as close as they say") {
   std::mt19937 generator(3);
   std::uniform_real_distribution<float> draw(-1, 1);
   std::uniform_int_distribution<int> position(0, 1 << 23);
   for (int i = 0; i < 100000; ++i) {
-    const float score = 100 * draw(generator);
+    const float score = draw(generator);
     const float slope = draw(generator);
-    const int offset = position(generator) % 64;
+    const int offset = position(generator) % 192;
     const int query = position(generator);
-    const int key = i % 2 == 0 ? position(generator) : query + position(generator) % 100;
+    const int key = query + position(generator) % 200;
     const stof::KeyPosition place = {key - offset, offset};
-    const float number = score - slope * stof::score_number(place - query) * 2.0F + slope;
-    const double exact = static_cast<double>(slope) * (key - query) * 2;
-    const double rounded = 1e-6 * (std::fabs(exact) + std::fabs(score) + 1);
-    REQUIRE(std::fabs(number - (score - exact + slope)) <=
-            std::ldexp(std::fabs(2 * slope), -17) + rounded);
-    REQUIRE(stof::score_number(place - query) * stof::score_number(-1) + 0.0F == query - key);
-    REQUIRE(stof::score_number(place) * stof::score_number(place) >= 0);
+    const stof::KeyNumber distance = slope * stof::score_number(place - query);
+    // As a compiler does that fuses products and additions.
+    const float fused = std::fma(slope, static_cast<float>(offset), score + distance.base);
+    const double exact = static_cast<double>(score) + static_cast<double>(slope) * (key - query);
+    const auto number = [](const stof::KeyNumber& of) { return static_cast<float>(of); };
+    const double near = std::ldexp(std::fabs(slope), -15) + std::ldexp(std::fabs(exact) + 1, -22);
+    REQUIRE(std::fabs(fused - exact) <= near);
+    REQUIRE(std::fabs(number(score + distance) - exact) <= near);
+    REQUIRE(std::fabs(number(score - distance * 2.0F + slope) - (3 * score - 2 * exact + slope)) <=
+            4 * near);
+    REQUIRE(number(-stof::score_number(place)) == -key);
+    REQUIRE(number(stof::score_number(place) - stof::score_number(place - 7)) == 7);
     REQUIRE(int{place} == key);
   }
 }
