@@ -104,7 +104,8 @@ class Names {
         {"global_keys_at_0", scope_.mask_global_keys_at[0]},
         {"global_keys_at_1", scope_.mask_global_keys_at[1]},
         {"global_queries_at_0", scope_.mask_global_queries_at[0]},
-        {"global_queries_at_1", scope_.mask_global_queries_at[1]}};
+        {"global_queries_at_1", scope_.mask_global_queries_at[1]},
+        {"score_tiles", scope_.mask_score_tiles}};
     for (const auto& [scalar, value] : known) {
       if (scalar == name) {
         return value;

@@ -36,6 +36,7 @@ struct ContractScope {
   std::int64_t mask_global_tiles = 1;
   std::array<std::int64_t, 2> mask_global_keys_at = {-1, -1};
   std::array<std::int64_t, 2> mask_global_queries_at = {-1, -1};
+  std::int64_t mask_score_tiles = 0;
   kernel::KernelConfig config;  // every parameter
 };
 

@@ -22,8 +22,9 @@ inline constexpr std::array<std::string_view, 6> kDeviceScalars = {
 // … i + band_end - 1; one that reads one of the others takes windows with global tokens alone, as
 // mask::GlobalLocal has them: the first local key of query tile 0, how many keys are local and
 // global, and how many tiles of global queries there are; and where the groups of 16 global keys
-// and queries are, as kWideMaskScalars.
-inline constexpr std::array<std::string_view, 16> kMaskScalars = {
+// and queries are, as kWideMaskScalars. The last one is how many tensors the score reads by tiles,
+// which take shared memory.
+inline constexpr std::array<std::string_view, 17> kMaskScalars = {
     "mask.batch",
     "mask.heads",
     "mask.long_tiles",
@@ -40,6 +41,7 @@ inline constexpr std::array<std::string_view, 16> kMaskScalars = {
     "mask.global_keys_at_1",
     "mask.global_queries_at_0",
     "mask.global_queries_at_1",
+    "mask.score_tiles",
 };
 
 // Those of which an argument is a long long: the numbers of four groups, of 16 bits each from the

@@ -174,9 +174,11 @@ std::optional<KernelConfig> setting_for_bands(const Use& use, const AttentionMas
   for (const std::optional<KernelConfig>& config :
        {few_keys_of_band(use), held_config(use, per_row), short_heads_config(use, per_row),
         window_config(use), band_config(use, per_row)}) {
+    if (config && mask.modifier.has_score() && has_names(use.kernel->contract, *config)) {
+      return band_setting_for_scores(use, *config, mask.modifier);
+    }
     if (config && is_setting(use, *config)) {
-      return mask.modifier.has_score() ? band_setting_for_scores(use, *config, mask.modifier)
-                                       : config;
+      return config;
     }
   }
   return std::nullopt;

@@ -175,6 +175,7 @@ std::vector<Use> GroupPlanner::fitting_uses(const Group& group, const AttentionM
                                        mask->run_time->build.max_keys)
                          : "the keys of a row are known at run time only";
       }
+      use.scope.mask_score_tiles = mask->modifier.tile_count();
       if (mask->modifier.has_score() && !contract.takes_scores && use.misfit.empty()) {
         use.misfit = "it takes no score modifier";
       }
