@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <initializer_list>
 #include <limits>
 #include <string_view>
 #include <utility>
@@ -68,13 +69,6 @@ expr::Ranges exact_ranges(const mask::Extent& extent, const expr::Skeleton& skel
   return ranges;
 }
 
-// Whether it is the same for all scores of a row, whatever captured tensors hold.
-bool is_of_row(const Expr& expression) {
-  const ExprNames& used = expr::names_used(expression);
-  return used.captures.empty() && !used.scalars.contains("k_pos") &&
-         !used.scalars.contains("score");
-}
-
 // What an expression reads of a captured tensor, and whether all scores of a row do or none.
 struct Reads {
   std::vector<Expr> of_capture;
@@ -92,7 +86,7 @@ void add_reads(const Expr& expression, const std::string& capture, bool is_row, 
       node.op == expr::Op::Select || node.op == expr::Op::And || node.op == expr::Op::Or;
   for (const Expr& operand : node.operands) {
     const bool is_asked_for = is_row && (!is_choice || &operand == &node.operands.front() ||
-                                         is_of_row(node.operands.front()));
+                                         expr::is_of_row(node.operands.front()));
     add_reads(operand, capture, is_asked_for, reads);
   }
 }
@@ -106,15 +100,16 @@ bool reads_along_keys(const Expr& expression, const std::string& capture) {
   const std::vector<Expr>& indices = first.node().operands;
   const expr::Node& last = indices.back().node();
   return reads.are_of_rows && last.op == expr::Op::Scalar && last.name() == "k_pos" &&
-         std::all_of(indices.begin(), indices.end() - 1, is_of_row) &&
+         std::all_of(indices.begin(), indices.end() - 1, expr::is_of_row) &&
          std::all_of(reads.of_capture.begin(), reads.of_capture.end(),
                      [&](const Expr& read) { return expr::same(read, first); });
 }
 
-bool uses_tanh(const Expr& expression) {
+bool has_any(const Expr& expression, std::initializer_list<expr::Op> ops) {
   const expr::Node& node = expression.node();
-  return node.op == expr::Op::Tanh ||
-         std::any_of(node.operands.begin(), node.operands.end(), uses_tanh);
+  return std::find(ops.begin(), ops.end(), node.op) != ops.end() ||
+         std::any_of(node.operands.begin(), node.operands.end(),
+                     [&](const Expr& operand) { return has_any(operand, ops); });
 }
 
 // Whether what the expression reads of tables and captured tensors depends on the key.
@@ -175,7 +170,9 @@ void Modifier::add(const char* field, const Expr& expression, const Captures& ca
   text.use.is_score = text.field == "score";
   if (text.use.is_score) {
     variables_["score_reads_by_key"] = reads_by_key(skeleton.expr);
-    variables_["score_has_tanh"] = uses_tanh(skeleton.expr);
+    variables_["score_has_tanh"] = has_any(skeleton.expr, {expr::Op::Tanh});
+    takes_registers_ =
+        has_any(skeleton.expr, {expr::Op::Tanh, expr::Op::Hash, expr::Op::Draw, expr::Op::Keep});
     text.use.tanh = "reads.tanh";
     text.use.inside = exact_ranges(extent_, skeleton);
   }

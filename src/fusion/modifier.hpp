@@ -42,10 +42,11 @@ class Modifier {
   const nlohmann::json& variables() const { return variables_; }
   const std::vector<ModifierArgument>& arguments() const { return arguments_; }
   bool has_score() const { return variables_.at("score").is_string(); }
-  // Whether a score reads tables or tensors at places that depend on the key; whether it has tanh;
-  // and of how many tensors kernels keep tiles, since their rows lie along keys.
+  // Whether a score reads tables or tensors at places that depend on the key; whether what it
+  // computes takes many registers, as tanh and random numbers do; and of how many tensors kernels
+  // keep tiles, since their rows lie along keys.
   bool score_reads_by_key() const { return variables_.at("score_reads_by_key").get<bool>(); }
-  bool has_tanh() const { return variables_.at("score_has_tanh").get<bool>(); }
+  bool score_takes_registers() const { return takes_registers_; }
   std::int64_t tile_count() const;
   bool has_tiles() const { return tile_count() > 0; }
   bool reads_captures() const { return !variables_.at("captures").empty(); }
@@ -71,6 +72,7 @@ class Modifier {
   const Placement& placement_;
   mask::Extent extent_;
   nlohmann::json variables_;
+  bool takes_registers_ = false;
   std::vector<ModifierArgument> arguments_;
 };
 

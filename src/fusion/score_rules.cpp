@@ -43,7 +43,9 @@ std::optional<KernelConfig> setting_of_wide_bands(const Use& use, const KernelCo
   const bool is_window = !has_open_side(use, band);
   if (config.at("key_groups") > 1) {
     const bool are_parts = has_one_tile(use) && use.dim("kv_len") > kMostOfOneTile;
-    return are_parts || (is_window && modifier.has_tiles()) ? std::nullopt : std::optional(config);
+    KernelConfig few = config;
+    few.at("stages") = modifier.tile_count() > 1 ? 2 : config.at("stages");
+    return are_parts || (is_window && modifier.has_tiles()) ? std::nullopt : std::optional(few);
   }
   if (config.at("stages") == 1) {
     const bool is_short = !is_window || keys_of_queries(use, mask::kTile) <= kLarge;
@@ -55,9 +57,7 @@ std::optional<KernelConfig> setting_of_wide_bands(const Use& use, const KernelCo
   if (config.at("tile_q") == mask::kTile || use.dim("kv_len") < kShort) {
     return std::nullopt;
   }
-  constexpr std::int64_t kWidestWithTiles = 112;  // registers
-  const bool has_tiles_to_read =
-      modifier.has_tiles() && !is_window && columns(use) <= kWidestWithTiles;
+  const bool has_tiles_to_read = modifier.has_tiles() && !is_window;
   if (config.at("overlap") == 1) {
     KernelConfig overlapped = config;
     overlapped.at("stages") = 3;
@@ -89,7 +89,7 @@ std::optional<KernelConfig> band_setting_for_scores(const Use& use, KernelConfig
     const std::optional<KernelConfig> wide = setting_of_wide_bands(use, config, modifier);
     return wide && is_setting(use, *wide) ? wide : std::nullopt;
   }
-  const bool is_light = !modifier.has_tanh() && !modifier.score_reads_by_key();
+  const bool is_light = !modifier.score_takes_registers() && !modifier.score_reads_by_key();
   const bool is_window = config.at("stages") == 1 && use.dim("kv_len") > config.at("tile_k");
   if (is_window) {
     config.at("order") = 3;  // tiles of a head side by side: up to 6 % less
@@ -128,14 +128,6 @@ bool suits_modifier(const Use& use, const KernelConfig& config, const AttentionM
     return true;
   }
   const bool is_band = mask.arrays && mask.arrays->band();
-  // Beside more slots there may be no shared memory for tiles.
-  constexpr std::int64_t kMostSlots = 4;
-  const auto slots = config.find("slots");
-  const bool has_room =
-      !modifier.has_tiles() || slots == config.end() || slots->second <= kMostSlots;
-  if (!has_room) {
-    return false;
-  }
   if (config.at("tile_q") != mask::kTile || config.at("tile_k") != mask::kTile) {
     return is_band && modifier.has_score() && !modifier.has_tiles() &&
            !has_rows_of(use, kWholeRows);
@@ -145,10 +137,11 @@ bool suits_modifier(const Use& use, const KernelConfig& config, const AttentionM
   }
   constexpr std::int64_t kWidestOfFour = 48;
   constexpr std::int64_t kWidestOfThree = 96;
-  const bool takes_many = modifier.has_tanh() || modifier.has_tiles();
+  const bool has_bitmaps = mask.features().mask_class == mask::MaskClass::Bitmap;
+  const bool takes_many =
+      modifier.score_takes_registers() || (modifier.has_tiles() && !has_bitmaps);
   const bool are_four = !has_wide_heads(use) && (!takes_many || columns(use) <= kWidestOfFour);
-  const bool are_three = !has_wide_heads(use) || columns(use) <= kWidestOfThree || !takes_many ||
-                         (!modifier.has_tanh() && !is_band);
+  const bool are_three = !modifier.score_takes_registers() || columns(use) <= kWidestOfThree;
   return config.at("blocks_per_sm") <= (are_four ? 4 : are_three ? 3 : 2);
 }
 

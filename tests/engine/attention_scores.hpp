@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "expr/evaluate.hpp"
 #include "stof/stof.hpp"
 
 namespace stof::testing {
@@ -102,6 +103,39 @@ inline ScoreModifier pair_bias(std::int64_t heads, std::int64_t q_len, std::int6
             const std::int64_t first = at.head * q_len * kv_len + at.key;
             const double once = score + bias->at(first + at.query * kv_len);
             return is_read_twice ? once - 0.5 * bias->at(first) : once;
+          }};
+}
+
+// tanh of it all, twice where the head is even.
+inline ScoreModifier capped_bias(std::int64_t heads, std::int64_t q_len, std::int64_t kv_len) {
+  return {"capped pair bias",
+          {heads, q_len, kv_len},
+          [=](const auto& bias) {
+            const Score all = score() + bias()(head_index(), query_position(), key_position());
+            const Score once = 3.0 * tanh(all / 3.0);
+            return select(head_index() % 2 == 0, 2.0 * tanh(once / 2.0), once);
+          },
+          [=](double score, const HostTensor* bias, const ScorePlace& at) {
+            const double all = score + bias->at((at.head * q_len + at.query) * kv_len + at.key);
+            const double once = 3 * std::tanh(all / 3);
+            return at.head % 2 == 0 ? 2 * std::tanh(once / 2) : once;
+          }};
+}
+
+// Less where a key is dropped at random, and more the farther ahead it is, but for one behind.
+inline ScoreModifier dropped() {
+  const Expr is_kept = keep(7, query_position(), key_position(), 0.9);
+  return {"dropped",
+          {},
+          [=](const auto&) {
+            const Expr ahead = key_position() - query_position();
+            return select(is_kept, score(), score() - 4.0) + max(0.01 * ahead, 0.0);
+          },
+          [=](double score, const HostTensor*, const ScorePlace& at) {
+            const expr::Bindings places = {{"q_pos", at.query}, {"k_pos", at.key}};
+            const double ahead = static_cast<double>(at.key - at.query);
+            return score - (expr::evaluate_truth(is_kept, places) ? 0.0 : 4.0) +
+                   std::max(0.01 * ahead, 0.0);
           }};
 }
 

@@ -18,11 +18,14 @@ std::vector<ScoreModifier> modifiers_of(const AttentionCase& of) {
   constexpr double kLargeCap = 1e6;  // next to none: tanh has to be exact near 0
   return {alibi(of.heads, of.kv_len - of.q_len),
           soft_cap(2),
+          soft_cap(10),  // whose tanh is of numbers near 0
           soft_cap(kLargeCap),
+          capped_bias(of.heads, of.q_len, of.kv_len),
           relative_bias(of.heads, of.q_len, of.kv_len),
           bucket_bias(of.heads, 31),
           pair_bias(of.heads, of.q_len, of.kv_len),
           pair_bias(of.heads, of.q_len, of.kv_len, true),
+          dropped(),
           key_bias(of.batch, of.kv_len)};
 }
 

@@ -27,12 +27,16 @@ struct Size {
   std::int64_t queries = 0;  // or as many as keys
 };
 
-enum class Kind { SoftCap, Alibi, Distances, Pairs };
+enum class Kind { SoftCap, Alibi, Distances, Pairs, TwicePairs, Dropped };
 
 Score modifier_of(Graph& graph, const Size& size, Kind kind, std::int64_t keys, DType dtype) {
   const Expr distance = key_position() - query_position();
-  const auto bias = [&](const Shape& shape) {
-    return graph.capture(graph.input("bias", shape, dtype));
+  const auto bias = [&](const char* name, const Shape& shape) {
+    return graph.capture(graph.input(name, shape, dtype));
+  };
+  const auto pairs = [&](const char* name) {
+    return bias(name, {size.heads, size.length, keys})(head_index(), query_position(),
+                                                       key_position());
   };
   switch (kind) {
     case Kind::SoftCap:
@@ -40,10 +44,14 @@ Score modifier_of(Graph& graph, const Size& size, Kind kind, std::int64_t keys, 
     case Kind::Alibi:
       return score() + 0.25 * distance;
     case Kind::Distances:
-      return score() + bias({size.heads, 2 * size.length})(head_index(), distance + size.length);
-    case Kind::Pairs:
       return score() +
-             bias({size.heads, size.length, keys})(head_index(), query_position(), key_position());
+             bias("bias", {size.heads, 2 * size.length})(head_index(), distance + size.length);
+    case Kind::Pairs:
+      return score() + pairs("bias");
+    case Kind::TwicePairs:
+      return score() + pairs("bias") + pairs("mask");
+    case Kind::Dropped:
+      return select(keep(7, query_position(), key_position(), 0.9), score(), score() - 1e4);
   }
   return score();
 }
@@ -97,6 +105,7 @@ TEST_CASE("bands have steps of as many keys as registers allow") {
   CHECK(window(Kind::Alibi).at("order") == 3);
   CHECK(window(Kind::SoftCap).at("step") == 64);
   CHECK(window(Kind::Distances).at("step") == 64);
+  CHECK(window(Kind::Dropped).at("step") == 64);
   CHECK(chosen(scored(causal(), {.length = 4096}, Kind::Alibi)).config.at("step") == 128);
   CHECK(chosen(scored(causal(), {.length = 4096}, Kind::Distances)).config.at("step") == 64);
 }
@@ -133,6 +142,12 @@ TEST_CASE("few tiles of wide heads keep the setting of bands") {
   const Size causal_one = {.batch = 2, .heads = 5, .length = 256, .head_dim = 96};
   CHECK(few(causal(), causal_one, Kind::SoftCap));
   CHECK(few(causal(), causal_one, Kind::Pairs));
+  // Tiles of two biases take the place of a stage.
+  for (const std::int64_t head_dim : {80, 96, 128}) {
+    CHECK(wide_tiles(causal(), {.batch = 2, .heads = 5, .length = 256, .head_dim = head_dim},
+                     Kind::TwicePairs) ==
+          "band_sm90 64 x 128, 2 groups, 2 stages, 1 blocks, overlap 1, order 1");
+  }
   const Size window = {.heads = 5, .length = 1504, .head_dim = 112};
   CHECK(few(sliding_window(511, 0), window, Kind::SoftCap));
   CHECK(wide_tiles(sliding_window(511, 0), window, Kind::Pairs) == "lists");
@@ -177,8 +192,7 @@ TEST_CASE("causal rows of wide heads have large tiles, and full ones where much 
     CHECK_FALSE(is_large(causal(), of(448, 80), kind));
   }
   CHECK(wide_tiles(causal(), of(1280, 128), Kind::SoftCap).ends_with("order 1"));
-  CHECK(is_large(causal(), of(1280, 80), Kind::Pairs));
-  CHECK_FALSE(is_large(causal(), of(1280, 128), Kind::Pairs));  // registers
+  CHECK(is_large(causal(), of(1280, 128), Kind::Pairs));
   CHECK_FALSE(is_large(Mask(), of(1024, 128), Kind::SoftCap));
   CHECK(is_large(Mask(), of(1024, 72), Kind::SoftCap));  // rows that fill no lines
   CHECK(is_large(Mask(), of(1024, 128), Kind::Distances));
@@ -212,10 +226,12 @@ TEST_CASE("lists have as many blocks as leave registers for what scores read") {
   CHECK(blocks(mask, of(64), Kind::Alibi) == 4);
   CHECK(blocks(mask, of(64), Kind::Distances) == 4);
   CHECK(blocks(mask, of(64), Kind::SoftCap) == 3);
-  CHECK(blocks(mask, of(64), Kind::Pairs) == 3);
+  CHECK(blocks(mask, of(64), Kind::Dropped) == 3);
+  CHECK(blocks(mask, of(64), Kind::Pairs) == 4);
+  CHECK(blocks(prefix(100), of(64), Kind::Pairs) == 3);
   CHECK(blocks(mask, of(32), Kind::Pairs) == 4);
   CHECK(blocks(mask, of(128), Kind::SoftCap) == 2);
-  CHECK(blocks(Mask(), {.batch = 4, .head_dim = 128}, Kind::Pairs) == 2);
+  CHECK(blocks(mask, of(128), Kind::Pairs) == 3);
   for (const Kind kind : {Kind::SoftCap, Kind::Alibi, Kind::Distances, Kind::Pairs}) {
     for (const std::int64_t head_dim : {40, 64, 128}) {
       CHECK(lists(mask, of(head_dim), kind).at("tile_q") == 64);
