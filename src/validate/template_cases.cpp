@@ -183,8 +183,9 @@ class Cases {
     hooked.argument_bytes.insert(hooked.argument_bytes.end(), rank, 8);  // a pointer, and strides
   }
 
-  // Where the template takes modifiers of scores, a number is a factor of these and two tensors are
-  // added: of pairs, whose rows lie along keys, and of distances.
+  // Where the template takes modifiers of scores, a number is a factor of what tanh is taken of and
+  // two tensors are added: of pairs, whose rows lie along keys, and of distances. In another case
+  // nothing is read.
   void add_scored(const std::string& text, const ContractScope& base) {
     if (!takes_mask(contract_) || !contract_.takes_scores) {
       return;
@@ -201,6 +202,13 @@ class Cases {
     scored.argument_bytes.push_back(4);
     add_capture(scored, "pairs", 3, true);
     add_capture(scored, "distances", 1, false);
+    add(text + " with a soft cap", base);
+    TemplateCase& capped = cases_.back();
+    json& cap = capped.variables["mod"];
+    cap["score"] = "score_cap * reads.tanh(stof::score_quotient(score, score_cap))";
+    cap["score_has_tanh"] = true;
+    cap["parameters"] = {{{"type", "float"}, {"name", "score_cap"}}};
+    capped.argument_bytes.push_back(4);
   }
 
   // As Modifier has a captured tensor of half, whose last axis has a stride of 1.
