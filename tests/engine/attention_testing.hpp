@@ -360,6 +360,14 @@ inline AttentionCase random_case(std::mt19937& generator) {
           .value_dim = head_dim};
 }
 
+inline std::vector<AttentionCase> random_cases(std::size_t count, std::mt19937& generator) {
+  std::vector<AttentionCase> cases(count);
+  for (AttentionCase& drawn : cases) {
+    drawn = random_case(generator);
+  }
+  return cases;
+}
+
 // A folder with one header of the templates, in which a constant is another.
 class ChangedHeader {
  public:

@@ -382,10 +382,5 @@ TEST_CASE("few queries with numbers of keys, logarithms of sums and planes of ma
 
 TEST_CASE("random draws of mask, shape and head dim") {
   std::mt19937 generator(20);
-  constexpr int kDraws = 10000;
-  std::vector<AttentionCase> cases(kDraws);
-  for (AttentionCase& drawn : cases) {
-    drawn = random_case(generator);
-  }
-  CHECK(faults_of(cases) == "");
+  CHECK(faults_of(random_cases(10000, generator)) == "");
 }

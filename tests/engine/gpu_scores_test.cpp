@@ -115,10 +115,8 @@ TEST_CASE("modified scores of lists, runs of keys, rows and few queries") {
 
 TEST_CASE("random draws of mask, shape and modifier") {
   std::mt19937 generator(21);
-  constexpr int kDraws = 2000;
-  std::vector<AttentionCase> cases(kDraws);
+  std::vector<AttentionCase> cases = random_cases(2000, generator);
   for (AttentionCase& drawn : cases) {
-    drawn = random_case(generator);
     const std::vector<ScoreModifier> modifiers = modifiers_of(drawn);
     drawn.score = modifiers[generator() % modifiers.size()];
   }
