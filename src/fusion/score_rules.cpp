@@ -23,6 +23,7 @@ bool takes_tiles_of_blocks(const KernelConfig& config) {
                              [&](const char* name) { return config.contains(name); });
 }
 
+// Bands in tiles of so many queries and 64 keys, of two blocks an SM.
 KernelConfig with_tiles_of(std::int64_t rows, std::int64_t overlap, std::int64_t order) {
   return {{"tile_q", rows},     {"tile_k", kStep},  {"step", kStep},
           {"key_groups", 1},    {"stages", 2},      {"blocks_per_sm", 2},
