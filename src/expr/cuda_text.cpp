@@ -44,9 +44,9 @@ class CudaPrinter {
     return piece;
   }
 
-  // Whether an error of the operand is one of the result that is no larger, or so many times that
-  // in all of a row: a number that is linear in a key may be inexact next to 0, where maxima and
-  // roots are not forgiving, and has two parts, which an infinite factor would tear apart.
+  // Whether the operand may be a KeyNumber, or have been made of one: the result is off by as much
+  // as it is, but for a factor that all of a row shares. Maxima and roots are not so next to 0, and
+  // a factor of one score or captured number may be infinite, which two parts do not bear.
   static bool passes_on(const Node& node, std::size_t i) {
     switch (node.op) {
       case Op::Add:

@@ -88,10 +88,15 @@ struct ModifiedScores {
         cp_async_wait<0>();
         __syncwarp();
       }
-      if (has_near_tanh(s, modifier, scale, place))
-        modify_pairs<true>(s, modifier, scale, place, lane);
-      else
+      // What is read by key is not read twice.
+      if constexpr (Modifier::kHasTanh && !Modifier::kReadsByKey) {
+        if (has_near_tanh(s, modifier, scale, place))
+          modify_pairs<true>(s, modifier, scale, place, lane);
+        else
+          modify_pairs<false>(s, modifier, scale, place, lane);
+      } else {
         modify_pairs<false>(s, modifier, scale, place, lane);
+      }
       if constexpr (kHasTiles)
         __syncwarp();  // all have read what is asked for again
       return;
@@ -107,20 +112,15 @@ struct ModifiedScores {
   }
 
  private:
-  // Whether tanh of all scores of the warp is of numbers near 0. What is read by key is not read
-  // twice.
+  // Whether tanh of all scores of the warp is of numbers near 0.
   __device__ __forceinline__ bool has_near_tanh(const float (&s)[Count], const Modifier& modifier,
                                                 float scale, const AttentionPlace& place) const {
-    if constexpr (Modifier::kHasTanh && !Modifier::kReadsByKey) {
-      float most = 0;
+    float most = 0;
 #pragma unroll
-      for (int n = 0; n < Count; ++n)
-        most =
-            modifier.most_of_tanh(most, s[n] * scale, place.batch, place.head, queries[n % 4 / 2],
-                                  {lane_key, n / 4 * 8 + n % 2}, place.q_len, place.kv_len);
-      return __all_sync(~0u, most < kNearTanh);
-    }
-    return false;
+    for (int n = 0; n < Count; ++n)
+      most = modifier.most_of_tanh(most, s[n] * scale, place.batch, place.head, queries[n % 4 / 2],
+                                   {lane_key, n / 4 * 8 + n % 2}, place.q_len, place.kv_len);
+    return __all_sync(~0u, most < kNearTanh);
   }
 
   template <bool IsNear>

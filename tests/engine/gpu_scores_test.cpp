@@ -80,7 +80,7 @@ TEST_CASE("modified scores of bands") {
     add("few tiles", causal(), 2, 4, 321, head_dim);
     add("few keys", Mask(), 2, 4, 150, head_dim);
     add("short window", sliding_window(20, 20), 2, 8, 1001, head_dim);
-    // Biases have lists there.
+    // Some biases have lists there.
     add_all(cases, "causal", causal(), shape(4, 16, 16, 768, 768, head_dim), "");
     add_all(cases, "window", sliding_window(48, 48), shape(6, 12, 12, 1001, 1001, head_dim), "");
   }
