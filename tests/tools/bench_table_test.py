@@ -29,6 +29,8 @@ WRONG_CASES = [
     (bench_results.parse_attention_case, "causal:1:12:1024:64:kv5", "5 key heads do not divide 12 heads"),
     (bench_results.parse_attention_case, "causal:1:12:1024:64:q", "'' is no positive number"),
     (bench_results.parse_attention_case, "causal:1:12:1024:64:alibi:softcap", "not by alibi and softcap"),
+    (bench_results.parse_attention_case, "causal:1:12:1024:64:bytes:columns", "not in bytes and columns"),
+    (bench_results.parse_attention_case, "causal:1:12:1024:64:offsets", "offsets are those of doc_causal, documents"),
     (bench_results.parse_fusion_case, "gemm:128:768", "no group 'gemm'"),
     (bench_results.parse_fusion_case, "gemm_hh:128", "expected group:T:h"),
     (bench_results.parse_fusion_case, "gemm_hh:128:768:kv4", "expected group:T:h"),
@@ -41,12 +43,14 @@ WRONG_CASES = [
 class Cases(unittest.TestCase):
     def test_an_attention_case_is_read(self) -> None:
         case = bench_results.parse_attention_case("causal:2:12:1024:64")
-        expected = {"mask": "causal", "score": "", "dtype": "float16", "batch": 2, "heads": 12, "kv_heads": 12, "q_len": 1024, "kv_len": 1024, "head_dim": 64}
+        expected = {"mask": "causal", "score": "", "form": "", "dtype": "float16", "batch": 2, "heads": 12, "kv_heads": 12, "q_len": 1024, "kv_len": 1024, "head_dim": 64}
         self.assertEqual((case.shape, case.kind), (expected, "causal and full"))
         case = bench_results.parse_attention_case("window:1:32:4096:128:bf16:kv4:q1")
         self.assertEqual((case.dtype, case.kv_heads, case.q_len, case.kv_len, case.kind), ("bfloat16", 4, 1, 4096, "other shapes"))
         case = bench_results.parse_attention_case("full:1:12:1024:64:bias")
         self.assertEqual((case.score, case.kind), ("bias", "score modifiers"))
+        case = bench_results.parse_attention_case("documents:1:12:1024:64:offsets")
+        self.assertEqual((case.form, case.kind), ("offsets", "masks that arrive"))
 
     def test_a_fusion_case_is_read(self) -> None:
         case = bench_results.parse_fusion_case("mlp_res_ln:128:768:bf16")
@@ -69,7 +73,7 @@ class Cases(unittest.TestCase):
             self.assertEqual((len(set(texts)), texts), (300, random_cases.attention_cases(300, 7, kind)))
             self.assertNotEqual(texts, random_cases.attention_cases(300, 8, kind))
             cases = [bench_results.parse_attention_case(text) for text in texts]
-            self.assertEqual({case.mask for case in cases}, set(masks))
+            self.assertEqual({":".join(filter(None, (case.mask, case.form))) for case in cases}, set(masks))
             self.assertEqual({case.score for case in cases}, set(bench_results.SCORES) if kind == "scores" else {""})
             for case in cases:
                 self.assertLessEqual(case.q_len, case.kv_len)

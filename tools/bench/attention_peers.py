@@ -14,6 +14,7 @@ from bench_timing import Contender
 from peers import masks
 
 MOST_DENSE_KEYS = 8192
+FIXED_FORMS = ["", "offsets"]  # of masks that a flag, a window or offsets say
 NOT_ADDED = ["softcap"]  # scores that no mask of numbers modifies so
 # Keys to the left and to the right that FlashAttention-2 is asked for, -1 for all; None: the root of the keys.
 VARLEN_WINDOWS = {"sliding": None, "window": (1023, 0), "local": (64, 64), "doc_causal": (-1, 0), "chunked": (-1, 0), "documents": (-1, -1)}
@@ -25,17 +26,18 @@ compiled_flex = torch.compile(flex_attention, dynamic=False)
 
 
 def peers(case: AttentionCase, q, k, v, seen, modifier, flex_settings: dict, uses_formula: bool, details: dict) -> list[Contender]:
-    """seen: bool [q_len, kv_len]; modifier: of scores.py; details get the time of create_block_mask. Names that share a word before the colon are settings of one peer."""
+    """seen: bool [batch or 1, q_len, kv_len]; modifier: of scores.py; details get the time of create_block_mask. Names that share a word before the colon are settings of one peer."""
     is_square = case.q_len == case.kv_len
     contenders = []
     if case.kv_len <= MOST_DENSE_KEYS and case.score not in NOT_ADDED:
-        mask = additive_mask(case, q, seen, modifier) if modifier else seen
+        mask = additive_mask(case, q, seen[:, None], modifier) if modifier else seen[:, None]
         contenders.append(sdpa("cudnn_mask", SDPBackend.CUDNN_ATTENTION, q, k, v, attn_mask=mask))
-    if modifier is None:
+    if modifier is None and case.form in FIXED_FORMS:
         contenders += fixed_masks(case, q, k, v)
-    mod = mask_mod(case, seen, uses_formula and is_square)
+    mod = mask_mod(case, seen, uses_formula and is_square and case.form in FIXED_FORMS)
+    batch = case.batch if len(seen) > 1 else None
     for name, (block_size, options) in flex_settings.items():
-        contenders.append(Contender(f"flex:{name}", lambda b=block_size, o=options: flex(mod, modifier, b, o, q, k, v, details)))
+        contenders.append(Contender(f"flex:{name}", lambda b=block_size, o=options: flex(mod, batch, modifier, b, o, q, k, v, details)))
     return contenders
 
 
@@ -53,10 +55,10 @@ def fixed_masks(case: AttentionCase, q, k, v) -> list[Contender]:
 
 
 def additive_mask(case: AttentionCase, q, seen, modifier) -> torch.Tensor:
-    """[1, heads, q_len, kv_len] of what is added to scores, in the type of q; -inf where a key is hidden."""
+    """[batch or 1, heads, q_len, kv_len] of what is added to scores, in the type of q; -inf where a key is hidden."""
     heads, rows, keys = (torch.arange(n, device=q.device) for n in (case.heads, case.q_len, case.kv_len))
     added = torch.stack([modifier(torch.zeros((), device=q.device), 0, h, rows[:, None], keys).to(q.dtype) for h in heads])
-    return added.masked_fill_(~seen, -math.inf)[None]
+    return added.masked_fill(~seen, -math.inf)
 
 
 def sdpa(name: str, backend: SDPBackend, q, k, v, **options) -> Contender:
@@ -135,14 +137,17 @@ def mask_mod(case: AttentionCase, seen: torch.Tensor, uses_formula: bool) -> Cal
         return lambda b, h, q, k: (document[q] == document[k]) & ((q >= k) if is_causal else (q >= 0))
     if uses_formula and case.mask in formulas:
         return formulas[case.mask]
-    return lambda b, h, q, k: seen[q, k]
+    if len(seen) > 1:
+        return lambda b, h, q, k: seen[b, q, k]
+    shared = seen[0]
+    return lambda b, h, q, k: shared[q, k]
 
 
-def flex(mod: Callable, modifier: Callable | None, block_size: int, options: dict, q, k, v, details: dict) -> Callable[[], torch.Tensor]:
+def flex(mod: Callable, batch: int | None, modifier: Callable | None, block_size: int, options: dict, q, k, v, details: dict) -> Callable[[], torch.Tensor]:
     for _ in range(2):
         torch.cuda.synchronize()
         start = time.perf_counter()
-        block_mask = create_block_mask(mod, None, None, q.shape[2], k.shape[2], device="cuda", BLOCK_SIZE=block_size)
+        block_mask = create_block_mask(mod, batch, None, q.shape[2], k.shape[2], device="cuda", BLOCK_SIZE=block_size)
         torch.cuda.synchronize()
         time_ms = round((time.perf_counter() - start) * 1e3, 2)
     details["block_mask_ms"] = min(time_ms, details.get("block_mask_ms", time_ms))

@@ -1,6 +1,7 @@
 // Plans of the bench behind a C interface, for scripts that own the tensors: libstof_bench.so.
 // Calls give null, false or a negative number where they fail, and stof_bench_error then says why.
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -19,6 +20,7 @@
 #include <fmt/format.h>
 
 #include "cuda/check.hpp"
+#include "mask/evaluate.hpp"
 #include "mask_layout/build.hpp"
 #include "masks.hpp"
 #include "models/zoo.hpp"
@@ -162,6 +164,7 @@ Graph group_graph(std::string_view name, const GroupSize& size) {
 struct StofBenchAttention {
   const char* mask;
   const char* score;  // "" for none
+  const char* form;   // in which the mask arrives on each run; "" for a fixed one
   const char* dtype;
   std::int64_t batch;
   std::int64_t heads;
@@ -220,6 +223,40 @@ std::optional<stof::Score> score_of(const StofBenchAttention& shape, Graph& grap
   throw std::invalid_argument(fmt::format("no score modifier {}", name));
 }
 
+// How the shape's mask reaches the graph: fixed, or in an input, of which it is a sample.
+stof::AttentionOptions masked_options(const StofBenchAttention& shape, const stof::Mask& mask,
+                                      Graph& graph) {
+  const std::string_view form = shape.form;
+  if (form.empty()) {
+    return {.mask = mask};
+  }
+  if (form == "lengths") {
+    return {.mask = mask, .kv_lengths = graph.input("lengths", {shape.batch}, DType::Int32)};
+  }
+  const auto arriving = [&](const stof::Shape& extents, stof::MaskForm as) {
+    return graph.mask_input(shape.form, extents, {.form = as, .like = mask});
+  };
+  if (form == "offsets") {
+    const auto count =
+        static_cast<std::int64_t>(stof::bench::document_offsets(shape.kv_len).size());
+    const bool is_causal = std::string_view(shape.mask) == "doc_causal";
+    return {.mask = is_causal ? stof::causal() : stof::Mask(),
+            .mask_input = arriving({count}, stof::MaskForm::CuSeqlens)};
+  }
+  if (form == "bytes") {
+    return {.mask_input = arriving({1, 1, shape.q_len, shape.kv_len}, stof::MaskForm::Dense)};
+  }
+  if (form == "columns") {
+    const stof::mask::Extent extent = {.q_len = shape.q_len, .kv_len = shape.kv_len};
+    std::int64_t count = 0;
+    for (const std::uint64_t word : stof::mask::evaluate_all(mask, extent).words) {
+      count += std::popcount(word);
+    }
+    return {.mask_input = arriving({shape.q_len, count}, stof::MaskForm::Csr)};
+  }
+  throw std::invalid_argument(fmt::format("no form of masks {}", form));
+}
+
 Graph attention_graph(const StofBenchAttention& shape, const stof::Mask& mask) {
   const DType dtype = dtype_of(shape.dtype);
   Graph graph("attention");
@@ -227,7 +264,8 @@ Graph attention_graph(const StofBenchAttention& shape, const stof::Mask& mask) {
   const stof::Shape keys = {shape.batch, shape.kv_heads, shape.kv_len, shape.head_dim};
   const Tensor k = graph.input("k", keys, dtype);
   const Tensor v = graph.input("v", keys, dtype);
-  const stof::AttentionOptions options = {.mask = mask, .score = score_of(shape, graph)};
+  stof::AttentionOptions options = masked_options(shape, mask, graph);
+  options.score = score_of(shape, graph);
   graph.output("o", graph.attention(q, k, v, options));
   return graph;
 }
@@ -319,7 +357,10 @@ StofBenchPlan* stof_bench_attention(const stof::Engine* engine, const StofBenchA
   return guarded<StofBenchPlan*>(nullptr, [&] {
     MaskedShape masked{.mask = mask_of(*shape), .q_len = shape->q_len, .kv_len = shape->kv_len};
     const Graph graph = attention_graph(*shape, masked.mask);
-    return make_plan(*engine, graph, std::move(masked));
+    if (std::string_view(shape->form).empty()) {
+      return make_plan(*engine, graph, std::move(masked));
+    }
+    return make_plan(*engine, graph, {});  // each run builds the layout
   });
 }
 

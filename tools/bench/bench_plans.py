@@ -16,6 +16,7 @@ class AttentionShape(ctypes.Structure):
     _fields_ = [
         ("mask", ctypes.c_char_p),
         ("score", ctypes.c_char_p),
+        ("form", ctypes.c_char_p),
         ("dtype", ctypes.c_char_p),
         ("batch", ctypes.c_int64),
         ("heads", ctypes.c_int64),

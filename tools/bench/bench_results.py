@@ -15,6 +15,8 @@ from pathlib import Path
 PROFILES = Path(__file__).parents[2] / "profiles"
 DTYPES = {"fp16": "float16", "bf16": "bfloat16"}
 SCORES = ["alibi", "softcap", "relative", "bias"]  # what modifies scores, as scores.py says
+DOCUMENT_MASKS = ["doc_causal", "documents"]
+FORMS = ["lengths", "offsets", "bytes", "columns"]  # in which masks arrive on each run, as arriving_masks.py says
 
 ATTENTION_CASES = """
 causal:1:12:1024:64 sliding:1:12:1024:64 longformer:1:12:1024:64 bigbird:1:12:1024:64 dilated:1:12:1024:64
@@ -60,7 +62,7 @@ GROUP_FLOPS = {"bias_res_ln": 0, "rmsnorm": 0, "gemm_hh": 2, "gemm_h3h_bias": 6,
 
 @dataclass(frozen=True)
 class AttentionCase:
-    """mask:batch:heads:seq:head_dim, then any of :bf16, :kvN (key heads), :qN (the last N queries) and one of SCORES."""
+    """mask:batch:heads:seq:head_dim, then any of :bf16, :kvN (key heads), :qN (the last N queries), one of SCORES and one of FORMS."""
 
     text: str
     mask: str
@@ -72,6 +74,7 @@ class AttentionCase:
     kv_heads: int = 0
     q_len: int = 0
     score: str = ""
+    form: str = ""
 
     @property
     def cost(self) -> int:
@@ -79,7 +82,9 @@ class AttentionCase:
 
     @property
     def kind(self) -> str:
-        """Apart from the others: modified scores; other types and widths, shared key heads, single queries."""
+        """Apart from the others: masks that arrive on each run; modified scores; other types and widths, shared key heads, single queries."""
+        if self.form:
+            return "masks that arrive"
         if self.score:
             return "score modifiers"
         if self.dtype != "float16" or self.head_dim not in (64, 128) or (self.kv_heads, self.q_len) != (self.heads, self.kv_len):
@@ -88,7 +93,7 @@ class AttentionCase:
 
     @property
     def shape(self) -> dict:
-        names = ("mask", "score", "dtype", "batch", "heads", "kv_heads", "q_len", "kv_len", "head_dim")
+        names = ("mask", "score", "form", "dtype", "batch", "heads", "kv_heads", "q_len", "kv_len", "head_dim")
         return {name: getattr(self, name) for name in names}
 
 
@@ -193,12 +198,18 @@ def parse_attention_case(text: str) -> AttentionCase:
             if "score" in options:
                 raise ValueError(f"case {text}: scores are modified by one of {', '.join(SCORES)}, not by {options['score']} and {field}")
             options["score"] = field
+        elif field in FORMS:
+            if "form" in options:
+                raise ValueError(f"case {text}: a mask arrives in one of {', '.join(FORMS)}, not in {options['form']} and {field}")
+            if field == "offsets" and mask not in DOCUMENT_MASKS:
+                raise ValueError(f"case {text}: offsets are those of {', '.join(DOCUMENT_MASKS)}")
+            options["form"] = field
         elif field.startswith("kv"):
             options["kv_heads"] = number(field[2:], text)
         elif field.startswith("q"):
             options["q_len"] = number(field[1:], text)
         else:
-            raise ValueError(f"case {text}: '{field}' is none of bf16, kvN, qN, {', '.join(SCORES)}")
+            raise ValueError(f"case {text}: '{field}' is none of bf16, kvN, qN, {', '.join(SCORES + FORMS)}")
     if heads % options["kv_heads"] != 0:
         raise ValueError(f"case {text}: {options['kv_heads']} key heads do not divide {heads} heads")
     return AttentionCase(text, mask, batch, heads, seq, head_dim, **options)

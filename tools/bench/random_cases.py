@@ -14,13 +14,16 @@ SPARSE_MASKS = ["sliding", "dilated", "longformer", "bigbird", "bigbird_block", 
 MODEL_MASKS = ["prefix", "documents", "chunked", "sinks", "frames", "grid", "strided", "local"]
 LONG_MASKS = ["bigbird_block", "window", "chunked", "sinks", "frames", "documents"]
 SCORE_MASKS = ["causal", "full", "causal", "full", "sliding", "window", "longformer", "bigbird", "doc_causal", "prefix"]
-KINDS = {"dense": DENSE_MASKS, "sparse": SPARSE_MASKS, "models": MODEL_MASKS, "scores": SCORE_MASKS}
+# Those that arrive on each run, and the form.
+ARRIVING_MASKS = ["causal:lengths", "full:lengths", "window:lengths", "doc_causal:offsets", "documents:offsets", "causal:bytes", "doc_causal:bytes", "prefix:bytes", "longformer:bytes", "random1:bytes", "bigbird_block:columns", "random1:columns"]
+KINDS = {"dense": DENSE_MASKS, "sparse": SPARSE_MASKS, "models": MODEL_MASKS, "scores": SCORE_MASKS, "arriving": ARRIVING_MASKS}
 MOST_FLOPS, MOST_BYTES, LEAST_ROWS = 4e11, 2e9, 512
 
 
 def draw(source: random.Random, kind: str) -> str:
     masks = KINDS[kind]
     mask, batch, heads, length, head_dim = (source.choice(of) for of in (masks, BATCHES, HEADS, LENGTHS, HEAD_DIMS))
+    mask, _, form = mask.partition(":")
     text = f"{mask}:{batch}:{heads}:{length}:{head_dim}"
     shared = source.choice([1, 1, 1, 2, 4, 8])
     if shared > 1 and heads % shared == 0:
@@ -28,15 +31,18 @@ def draw(source: random.Random, kind: str) -> str:
     if mask == "full" and source.random() < 0.4:
         text += f":q{min(length, source.choice(FEW_QUERIES))}"
     text += ":bf16" if source.random() < 0.15 else ""
+    text += f":{form}" if form else ""
     return text + (f":{source.choice(bench_results.SCORES)}" if kind == "scores" else "")
 
 
 def fits(case: bench_results.AttentionCase) -> bool:
-    """In time and memory, and with work for more than a few SMs; masks of blocks and long windows want some of them."""
+    """In time and memory, of PyTorch's masks too, and with work for more than a few SMs; masks of blocks and long windows want some of them."""
     flops = 4 * case.cost * (0.5 if case.mask == "causal" else 1)
     bytes_ = 4 * case.head_dim * case.batch * (case.heads * case.q_len + case.kv_heads * case.kv_len)
     if case.score == "bias":
         bytes_ += 2 * case.heads * case.q_len * case.kv_len
+    if case.form:
+        bytes_ += case.q_len * case.kv_len * (case.batch if case.form == "lengths" else 1)
     is_long = case.kv_len >= 1024 or case.mask not in LONG_MASKS
     return flops <= MOST_FLOPS and bytes_ <= MOST_BYTES and case.batch * case.heads * case.kv_len >= LEAST_ROWS and is_long
 
