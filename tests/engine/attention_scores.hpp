@@ -106,6 +106,23 @@ inline ScoreModifier pair_bias(std::int64_t heads, std::int64_t q_len, std::int6
           }};
 }
 
+// The sum of two biases for each pair.
+inline ScoreModifier two_biases(std::int64_t heads, std::int64_t q_len, std::int64_t kv_len) {
+  return {"two pair biases",
+          {2, heads, q_len, kv_len},
+          [=](const auto& capture) {
+            const Capture bias = capture();
+            const auto of = [&](int which) {
+              return bias(which, head_index(), query_position(), key_position());
+            };
+            return score() + of(0) - 0.5 * of(1);
+          },
+          [=](double score, const HostTensor* bias, const ScorePlace& at) {
+            const std::int64_t pair = (at.head * q_len + at.query) * kv_len + at.key;
+            return score + bias->at(pair) - 0.5 * bias->at(heads * q_len * kv_len + pair);
+          }};
+}
+
 // tanh of it all, twice where the head is even.
 inline ScoreModifier capped_bias(std::int64_t heads, std::int64_t q_len, std::int64_t kv_len) {
   return {"capped pair bias",

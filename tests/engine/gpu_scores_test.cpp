@@ -25,6 +25,7 @@ std::vector<ScoreModifier> modifiers_of(const AttentionCase& of) {
           bucket_bias(of.heads, 31),
           pair_bias(of.heads, of.q_len, of.kv_len),
           pair_bias(of.heads, of.q_len, of.kv_len, true),
+          two_biases(of.heads, of.q_len, of.kv_len),
           dropped(),
           key_bias(of.batch, of.kv_len)};
 }
