@@ -64,14 +64,27 @@ TileWork tile_work(const mask::AttentionTiles& tiles) {
   return work;
 }
 
-TileWork mean_tile_work(const mask::MaskFeatures& features, std::int64_t tile_q) {
-  const std::int64_t planes = features.mask_batch * features.mask_heads;
-  const std::int64_t rows_of_64 = planes * mask::ceil_div(features.extent.q_len, mask::kTile);
-  const std::int64_t parts = std::max<std::int64_t>(1, tile_q / mask::kTile);
-  return {.tile_q = tile_q,
-          .groups = {{.entries = mask::ceil_div(features.active_tiles(), rows_of_64),
-                      .part = mask::ceil_div(features.part_tiles * parts, rows_of_64),
-                      .count = planes * mask::ceil_div(features.extent.q_len, tile_q)}}};
+double layout_us(const mask::MaskFeatures& features, LayoutContent content) {
+  constexpr std::int64_t kMostAtOnce = 1 << 14;  // tiles of which lists are built at once
+  constexpr double kRunsUs = 1.5;
+  constexpr double kAtOnceUs = 7;
+  constexpr double kTilesUs = 22;
+  constexpr double kKeysUs = 42;
+  constexpr double kTileUs = 0.001;
+  constexpr double kTileOfKeysUs = 0.004;
+  constexpr double kPartTileUs = 0.006;
+  const auto tiles = static_cast<double>(features.tiles);
+  const auto part_tiles = static_cast<double>(features.part_tiles);
+  switch (content) {
+    case LayoutContent::Runs:
+      return kRunsUs;
+    case LayoutContent::Keys:
+      return kKeysUs + kTileOfKeysUs * tiles + kPartTileUs * part_tiles;
+    case LayoutContent::Tiles:
+      break;
+  }
+  return features.tiles <= kMostAtOnce ? kAtOnceUs
+                                       : kTilesUs + kTileUs * tiles + kTileOfKeysUs * part_tiles;
 }
 
 bool packs_nothing(const TileWork& packed, const TileWork& plain) {

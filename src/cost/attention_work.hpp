@@ -28,8 +28,12 @@ struct TileWork {
 
 TileWork tile_work(const mask::AttentionTiles& tiles);
 
-// Where only the counts of a mask are known: query tiles that are all alike.
-TileWork mean_tile_work(const mask::MaskFeatures& features, std::int64_t tile_q);
+// What is made of a mask that arrives on each run: ends of the run of keys that each query sees,
+// lists of tiles, or of keys.
+enum class LayoutContent : std::uint8_t { Runs, Tiles, Keys };
+
+// How long that takes, by times on an H200 (bench.layout_build) but for the start of a graph.
+double layout_us(const mask::MaskFeatures& features, LayoutContent content);
 
 // Whether packing leaves query tiles next to as many key tiles as they had.
 bool packs_nothing(const TileWork& packed, const TileWork& plain);

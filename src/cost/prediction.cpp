@@ -9,13 +9,14 @@
 namespace stof::cost {
 
 double Prediction::total_us() const {
-  return launch_us + start_us +
+  return layout_us + launch_us + start_us +
          std::max({dram_us, wait_us, blocks_us + core_us + std::max(tensor_us, l2_us)});
 }
 
 std::string Prediction::text() const {
   constexpr double kShown = 0.05;
-  const std::array<std::pair<const char*, double>, 8> parts = {{{"launch", launch_us},
+  const std::array<std::pair<const char*, double>, 9> parts = {{{"layout", layout_us},
+                                                                {"launch", launch_us},
                                                                 {"start", start_us},
                                                                 {"blocks", blocks_us},
                                                                 {"core", core_us},

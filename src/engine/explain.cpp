@@ -76,9 +76,20 @@ ordered_json to_json(const LaunchDescription& launch) {
           {"options", launch.options}};
 }
 
+std::string content_of(const LayoutDescription& layout) {
+  const std::string tiles = layout.max_part_tiles == 0
+                                ? "any number of part tiles"
+                                : fmt::format("at most {} part tiles", layout.max_part_tiles);
+  return !layout.has_runs    ? tiles
+         : !layout.has_tiles ? "runs of keys"
+                             : "runs of keys and " + tiles;
+}
+
 ordered_json to_json(const LayoutDescription& layout) {
   return {{"mask", layout.mask},
           {"built_ahead_of", layout.first_reader},
+          {"runs", layout.has_runs},
+          {"tiles", layout.has_tiles},
           {"max_part_tiles", layout.max_part_tiles},
           {"workspace_bytes", layout.workspace_bytes}};
 }
@@ -156,11 +167,8 @@ std::string explain_text(const PlanDescription& description) {
   }
   for (const LayoutDescription& layout : description.layouts) {
     text +=
-        fmt::format("layout of '{}': built on each run ahead of {}, {} part tiles, {} bytes\n",
-                    layout.mask, layout.first_reader,
-                    layout.max_part_tiles == 0 ? "any number of"
-                                               : fmt::format("at most {}", layout.max_part_tiles),
-                    layout.workspace_bytes);
+        fmt::format("layout of '{}': built on each run ahead of {}, {}, {} bytes\n", layout.mask,
+                    layout.first_reader, content_of(layout), layout.workspace_bytes);
   }
   for (const LaunchDescription& launch : description.launches) {
     text += fmt::format(

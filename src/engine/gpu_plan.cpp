@@ -60,6 +60,8 @@ std::optional<double> measured(const GpuCode& code, std::size_t launch) {
 LayoutDescription describe_layout(const GpuCode& code, const kernel::LayoutBuild& build) {
   return {.mask = build.name,
           .first_reader = code.program.launches[static_cast<std::size_t>(build.first_launch)].label,
+          .has_runs = build.runs.has_value(),
+          .has_tiles = !build.tile_q.empty() || build.has_key_rows,
           .max_part_tiles = build.max_part_tiles,
           .workspace_bytes =
               static_cast<std::int64_t>(execute::run_time_layout(build).workspace_bytes())};

@@ -33,6 +33,8 @@ struct LaunchDescription {
 struct LayoutDescription {
   std::string mask;
   std::string first_reader;         // the label of the launch that it is built ahead of
+  bool has_runs = false;            // the keys of each row, which are neighbours
+  bool has_tiles = false;           // 64 x 64 ones, as lists or bitmaps
   std::int64_t max_part_tiles = 0;  // 0: no bound
   std::int64_t workspace_bytes = 0;
 };

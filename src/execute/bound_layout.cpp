@@ -76,11 +76,13 @@ std::string rule_of(const LayoutBuild& build) {
 mask_layout::RunTimeLayout run_time_layout(const LayoutBuild& build) {
   const std::vector<MaskInput> inputs =
       inputs_of(build, [](const Location&) -> std::byte* { return nullptr; });
-  return {
-      mask_layout::grid_of(build.mask, build.extent, inputs),
-      {.tile_q = build.tile_q, .key_rows = build.has_key_rows, .tile_lists = build.has_key_rows},
-      build.max_part_tiles,
-      build.has_key_rows ? build.max_keys : 0};
+  return {mask_layout::grid_of(build.mask, build.extent, inputs),
+          {.tile_q = build.tile_q,
+           .key_rows = build.has_key_rows,
+           .runs = build.runs,
+           .tile_lists = build.has_key_rows},
+          build.max_part_tiles,
+          build.has_key_rows ? build.max_keys : 0};
 }
 
 BoundLayout::BoundLayout(const LayoutBuild& build, const Address& address, void* workspace)
@@ -118,9 +120,13 @@ void* BoundLayout::array(const LayoutArray& array) const {
     case LayoutArrayKind::KeyCol:
       return arrays_.rows.key_col;
     case LayoutArrayKind::RowOrder:
+      return arrays_.rows.order;
+    case LayoutArrayKind::RowFirst:
+      return arrays_.rows.first;
+    case LayoutArrayKind::RowEnd:
       break;
   }
-  return arrays_.rows.order;
+  return arrays_.rows.end;
 }
 
 bool BoundLayout::reads(kernel::MemorySpace space, int index) const {

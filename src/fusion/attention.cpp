@@ -31,7 +31,8 @@ AttentionMask make_attention_mask(const graph::Ir& ir, const graph::Operator& at
         fixed.has_captures() ? std::make_shared<MaskArrays>(extent) : masks.get(fixed, extent);
     mask.expected = mask.arrays->features();
     if (graph::find_attribute<Mask>(attention, "like") != nullptr) {
-      mask.expected = features_of(*mask.arrays, expected_features(attention, fixed, extent, masks));
+      mask.expected =
+          features_of(*mask.arrays, expected_mask(attention, fixed, extent, masks)->features());
     }
     if (mask.expected.mask_class == mask::MaskClass::InlinePredicate) {
       mask.modifier.add("predicate", std::get<Expr>(fixed.node().form), attention.captures);

@@ -19,6 +19,13 @@ struct AttentionMask {
   Modifier modifier;
 
   const mask::MaskFeatures& features() const { return expected; }
+  // The arrays, or those of the sample.
+  const std::shared_ptr<MaskArrays>& known() const { return run_time ? run_time->sample : arrays; }
+  // Whether each query sees a run of keys.
+  bool has_runs() const {
+    return run_time ? run_time->runs.has_value()
+                    : expected.mask_class == mask::MaskClass::IntervalRows;
+  }
   bool has_key_rows() const { return run_time ? run_time->has_key_rows() : arrays->has_key_rows(); }
 };
 

@@ -83,7 +83,8 @@ std::string problem_text(const std::vector<Use>& uses, const cost::Epilogue& epi
     text += fmt::format(" {} {} {} {} {} {}", static_cast<int>(features.mask_class),
                         features.full_tiles, features.part_tiles, features.mean_keys,
                         features.max_keys, mask->modifier.arguments().empty());
-    text += fmt::format(" {}", mask->modifier.reads_captures());
+    text += fmt::format(" {} {}", mask->modifier.reads_captures(),
+                        mask->run_time ? mask->run_time->readers : 0);
   }
   for (const Use& use : uses) {
     text += "\n" + use.kernel->file + " ";
@@ -96,6 +97,10 @@ std::string problem_text(const std::vector<Use>& uses, const cost::Epilogue& epi
 std::int64_t tile_rows(const KernelConfig& config) {
   const auto parameter = config.find("tile_q");
   return parameter == config.end() ? mask::kTile : parameter->second;
+}
+
+std::int64_t planes_of(const mask::MaskFeatures& features) {
+  return features.mask_batch * features.mask_heads;
 }
 
 // Packed tiles are then plain ones with longer lists.
@@ -164,7 +169,7 @@ const Choice* Chooser::choose(const std::vector<Use>& uses, const Chain& chain, 
   }
   const cost::Epilogue epilogue = epilogue_of(uses.front(), chain, ir);
   const auto key =
-      std::pair(mask == nullptr ? nullptr : mask->arrays, problem_text(uses, epilogue, mask));
+      std::pair(mask == nullptr ? nullptr : mask->known(), problem_text(uses, epilogue, mask));
   if (const auto known = known_.find(key); known != known_.end()) {
     return &known->second;
   }
@@ -316,22 +321,27 @@ cost::Prediction Chooser::predict(const cost::Problem& problem, const KernelConf
                            .windows = {},
                            .has_score = mask->modifier.has_score(),
                            .reads_captures = mask->modifier.reads_captures()};
-  cost::TileWork mean;
   if (problem.contract->takes_mask_array("window_col")) {
     work.windows = mask->arrays->window_counts();
   } else if (!problem.contract->takes_mask_array("key_col")) {
-    if (mask->run_time) {
-      mean = cost::mean_tile_work(mask->features(), tile_rows(config));
-    }
-    work.tiles = mask->run_time ? &mean : &tile_work(*problem.contract, config, *mask);
+    work.tiles = &tile_work(*problem.contract, config, *mask);
     work.long_tiles = long_tiles(*problem.contract, *problem.scope, config, *mask);
   }
-  return model_.predict(problem, config, &work);
+  cost::Prediction time = model_.predict(problem, config, &work);
+  if (mask->run_time) {
+    const cost::LayoutContent content =
+        reads_key_rows(*problem.contract)    ? cost::LayoutContent::Keys
+        : takes_intervals(*problem.contract) ? cost::LayoutContent::Runs
+                                             : cost::LayoutContent::Tiles;
+    time.layout_us =
+        cost::layout_us(mask->features(), content) / static_cast<double>(mask->run_time->readers);
+  }
+  return time;
 }
 
 void Chooser::add_order(Choice& choice, const Use& use, const AttentionMask& mask) {
   const contract::TemplateContract& contract = use.kernel->contract;
-  const bool has_tiles = !mask.run_time && cost::takes_long_tiles(contract);
+  const bool has_tiles = cost::takes_long_tiles(contract);
   choice.long_tiles = long_tiles(contract, use.scope, choice.config, mask);
   if (!contract.reads("mask.section")) {
     return;
@@ -344,7 +354,7 @@ void Chooser::add_order(Choice& choice, const Use& use, const AttentionMask& mas
 cost::LongTiles Chooser::long_tiles(const contract::TemplateContract& contract,
                                     const contract::ContractScope& scope,
                                     const KernelConfig& config, const AttentionMask& mask) {
-  if (mask.run_time || !cost::takes_long_tiles(contract)) {
+  if (!cost::takes_long_tiles(contract)) {
     return {};
   }
   return cost::long_tiles({.contract = &contract, .scope = &scope, .work = {}, .epilogue = {}},
@@ -355,15 +365,19 @@ const cost::TileWork& Chooser::tile_work(const contract::TemplateContract& contr
                                          const KernelConfig& config, const AttentionMask& mask) {
   const std::int64_t tile_q = tile_rows(config);
   const bool is_packed = packs(contract);
-  const auto key = std::tuple(mask.arrays, tile_q, is_packed);
+  const auto& known = mask.known();
+  const std::int64_t planes = planes_of(mask.features());  // each like the sample's
+  const auto key = std::tuple(known, planes, tile_q, is_packed);
   const auto found = tile_work_.find(key);
   if (found != tile_work_.end()) {
     return found->second;
   }
-  return tile_work_
-      .emplace(key, is_packed ? cost::tile_work(mask.arrays->packed_tiles(tile_q).lists)
-                              : cost::tile_work(mask.arrays->tiles(tile_q)))
-      .first->second;
+  cost::TileWork work = is_packed ? cost::tile_work(known->packed_tiles(tile_q).lists)
+                                  : cost::tile_work(known->tiles(tile_q));
+  for (cost::TileGroup& group : work.groups) {
+    group.count = mask::ceil_div(group.count * planes, planes_of(known->features()));
+  }
+  return tile_work_.emplace(key, std::move(work)).first->second;
 }
 
 }  // namespace stof::fusion

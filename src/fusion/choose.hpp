@@ -62,7 +62,8 @@ class Chooser {
 
  private:
   using TilesOfMask =
-      std::map<std::tuple<std::shared_ptr<MaskArrays>, std::int64_t, bool>, cost::TileWork>;
+      std::map<std::tuple<std::shared_ptr<MaskArrays>, std::int64_t, std::int64_t, bool>,
+               cost::TileWork>;
 
   std::vector<Option> options(const Use& use, const cost::Epilogue& epilogue,
                               const AttentionMask* mask);

@@ -185,8 +185,7 @@ std::vector<Use> GroupPlanner::fitting_uses(const Group& group, const AttentionM
         use.scope.mask_band_end = band ? band->end : 0;
         use.misfit = band ? "" : "the mask is no band";
       }
-      if (takes_intervals(contract) && use.misfit.empty() &&
-          (!mask->arrays || mask->features().mask_class != mask::MaskClass::IntervalRows)) {
+      if (takes_intervals(contract) && use.misfit.empty() && !mask->has_runs()) {
         use.misfit = "rows do not see a run of keys each, or it is not known before";
       }
       if (takes_all_bitmaps(contract) && use.misfit.empty()) {

@@ -63,7 +63,7 @@ RowLengths row_lengths(const Use& use, const AttentionMask& mask) {
   const std::int64_t tiles_of_plane = mask::ceil_div(use.dim("q_len"), mask::kTile);
   return {.mean = tiles_per_row(use, mask),
           .longest = mask.features().longest_tile_row,
-          .grow = do_rows_grow(mask.arrays->tiles(mask::kTile), tiles_of_plane)};
+          .grow = do_rows_grow(mask.known()->tiles(mask::kTile), tiles_of_plane)};
 }
 
 // How many tiles of keys there are from the first one that a query tile sees to its last one, of
@@ -113,16 +113,24 @@ bool are_small_tiles_best(const Use& use, std::int64_t keys) {
 // By times on an H200, L2 flushed, of prefixes, documents, chunks and frames. Few tiles want what
 // uneven bands do; many narrow ones lists, and long rows that do not grow, which lists begin with.
 // Rows that all see as many keys, which were not timed, have what bands that see all keys have.
-std::optional<KernelConfig> config_by_tiles(const Use& use, const RowLengths& rows) {
+// Of a mask that arrives on each run, for one attention, lists have to be made first, which takes
+// longer than what they save.
+std::optional<KernelConfig> config_by_tiles(const Use& use, const RowLengths& rows,
+                                            bool needs_lists) {
   constexpr double kFewThatGrow = 6;  // for each SM
+  constexpr double kLeastWide = 3;
   constexpr std::int64_t kLongestRow = 20;
   const std::int64_t keys = rows.longest * mask::kTile;
   const bool are_many_wide = has_wide_heads(use) && tiles_per_sm(use) >= kManyWideTiles;
   if (are_large_tiles_best(use, rows)) {
     return large_setting();
   }
-  if ((!rows.grow && (rows.longest > kLongestRow || are_many_wide)) ||
-      (are_many_wide && columns(use) > kMostColumns)) {
+  const bool are_lists_faster = (!rows.grow && (rows.longest > kLongestRow || are_many_wide)) ||
+                                (are_many_wide && columns(use) > kMostColumns);
+  if (needs_lists && has_wide_heads(use) && tiles_per_sm(use) >= kLeastWide) {
+    return large_setting();
+  }
+  if (are_lists_faster && !needs_lists) {
     return std::nullopt;
   }
   std::optional<KernelConfig> config;
@@ -130,6 +138,8 @@ std::optional<KernelConfig> config_by_tiles(const Use& use, const RowLengths& ro
     config = config_of_few_tiles(use, keys, rows.are_even());
   } else if (rows.grow && !rows.are_even() && !has_wide_heads(use) &&
              are_small_tiles_best(use, keys)) {
+    config = config_of_many_narrow_tiles();
+  } else if (needs_lists) {
     config = config_of_many_narrow_tiles();
   }
   return config ? std::optional(of_band_setting(*config)) : std::nullopt;
@@ -154,16 +164,18 @@ std::optional<KernelConfig> setting_for_intervals(const Use& use, const Attentio
   constexpr double kLongestOfMean = 4;
   constexpr double kMostBetween = 1.05;
   // Few queries have a kernel of their own.
-  if (!mask.arrays || mask.arrays->band() || use.dim("q_len") <= 2 * cost::kFewQueryRows) {
+  if ((!mask.run_time && mask.arrays->band()) || use.dim("q_len") <= 2 * cost::kFewQueryRows) {
     return std::nullopt;
   }
   // Lists begin with the longest rows, and share out those that take long.
   const RowLengths rows = row_lengths(use, mask);
-  if (rows.mean > kVeryLongRow || static_cast<double>(rows.longest) > kLongestOfMean * rows.mean ||
-      leaves_sms_idle(use, rows.mean, !rows.are_even())) {
+  const bool has_long_rows = static_cast<double>(rows.longest) > kLongestOfMean * rows.mean ||
+                             leaves_sms_idle(use, rows.mean, !rows.are_even());
+  const bool needs_lists = mask.run_time && mask.run_time->readers == 1;
+  if (rows.mean > kVeryLongRow || (has_long_rows && !needs_lists)) {
     return std::nullopt;
   }
-  std::optional<KernelConfig> config = config_by_tiles(use, rows);
+  std::optional<KernelConfig> config = config_by_tiles(use, rows, needs_lists);
   if (config && config->at("order") == 0 && has_longest_of_elements_first(use, rows)) {
     config->at("order") = 1;
   }
@@ -171,7 +183,7 @@ std::optional<KernelConfig> setting_for_intervals(const Use& use, const Attentio
     config = interval_setting_for_scores(use, *std::move(config), mask.modifier);
   }
   if (!config || !is_setting(use, *config) ||
-      tiles_between(mask.arrays->tiles(config->at("tile_q"))) > kMostBetween) {
+      tiles_between(mask.known()->tiles(config->at("tile_q"))) > kMostBetween) {
     return std::nullopt;
   }
   return config;

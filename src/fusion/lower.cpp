@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "fusion/attention.hpp"
+#include "fusion/attention_use.hpp"
 #include "fusion/group_planner.hpp"
 #include "fusion/memory.hpp"
 #include "fusion/prepare.hpp"
@@ -198,7 +199,8 @@ class Lowerer {
       return found == use.scope.config.end() ? otherwise : found->second;
     };
     const std::int64_t tile_q = parameter("tile_q", mask::kTile);
-    return mask.run_time ? layouts_.array(*mask.run_time, name, tile_q, launch_number())
+    return mask.run_time ? layouts_.array(*mask.run_time, name, tile_q,
+                                          takes_intervals(use.kernel->contract), launch_number())
                          : constant(mask.arrays->array(name, tile_q, parameter("stage_keys", 0)));
   }
 

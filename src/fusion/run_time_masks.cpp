@@ -86,7 +86,24 @@ void set_planes(RunTimeMask& mask) {
   build.max_keys = mask.features.mask_batch * mask.features.mask_heads * plane_keys;
 }
 
-constexpr std::array<std::pair<std::string_view, LayoutArrayKind>, 8> kKinds = {
+Mask fixed_mask(const graph::Operator& attention) {
+  const auto* given = graph::find_attribute<Mask>(attention, "mask");
+  return given == nullptr ? Mask() : *given;
+}
+
+// Whether another attention, or the same one, sees what arrives in the same tensors.
+bool has_same_mask(const graph::Operator& attention, const graph::Operator& other) {
+  const auto data_of = [](const graph::Operator& op) {
+    const bool arrives = graph::find_attribute<std::string>(op, "mask_form") != nullptr;
+    return arrives ? std::vector<int>(op.inputs.begin() + kMaskData, op.inputs.end())
+                   : std::vector<int>();
+  };
+  return other.kind == graph::OpKind::Attention && data_of(other) == data_of(attention) &&
+         other.captures == attention.captures &&
+         fixed_mask(other).digest() == fixed_mask(attention).digest();
+}
+
+constexpr std::array<std::pair<std::string_view, LayoutArrayKind>, 10> kKinds = {
     {{"order", LayoutArrayKind::Order},
      {"row_ptr", LayoutArrayKind::RowPtr},
      {"tile_col", LayoutArrayKind::TileCol},
@@ -94,7 +111,13 @@ constexpr std::array<std::pair<std::string_view, LayoutArrayKind>, 8> kKinds = {
      {"bitmaps", LayoutArrayKind::Bitmaps},
      {"key_row_ptr", LayoutArrayKind::KeyRowPtr},
      {"key_col", LayoutArrayKind::KeyCol},
-     {"row_order", LayoutArrayKind::RowOrder}}};
+     {"row_order", LayoutArrayKind::RowOrder},
+     {"row_first", LayoutArrayKind::RowFirst},
+     {"row_end", LayoutArrayKind::RowEnd}}};
+
+bool is_of_runs(LayoutArrayKind kind) {
+  return kind == LayoutArrayKind::RowFirst || kind == LayoutArrayKind::RowEnd;
+}
 
 }  // namespace
 
@@ -122,22 +145,21 @@ mask::Extent extent_of(const graph::Operator& attention, const Placement& placem
   return {.batch = q[0], .heads = q[1], .q_len = q[2], .kv_len = k[2]};
 }
 
-mask::MaskFeatures expected_features(const graph::Operator& attention, const Mask& fixed,
-                                     const mask::Extent& extent, MaskArraysByMask& masks) {
+std::shared_ptr<MaskArrays> expected_mask(const graph::Operator& attention, const Mask& fixed,
+                                          const mask::Extent& extent, MaskArraysByMask& masks) {
   const auto* like = graph::find_attribute<Mask>(attention, "like");
   const bool has_sample = like != nullptr && !like->is_full();
   const bool is_known = !fixed.is_full() && !fixed.has_captures();
   if (!has_sample && !is_known) {
-    return MaskArrays(extent).features();
+    return std::make_shared<MaskArrays>(extent);
   }
   const Mask sample = has_sample && is_known ? *like && fixed : has_sample ? *like : fixed;
-  return masks.get(sample, extent)->features();
+  return masks.get(sample, extent);
 }
 
 std::optional<RunTimeMask> run_time_mask(const graph::Ir& ir, const graph::Operator& attention,
                                          const Placement& placement, MaskArraysByMask& masks) {
-  const auto* given = graph::find_attribute<Mask>(attention, "mask");
-  const Mask fixed = given == nullptr ? Mask() : *given;
+  const Mask fixed = fixed_mask(attention);
   const auto* form = graph::find_attribute<std::string>(attention, "mask_form");
   if (form == nullptr && (fixed.is_expression() || !fixed.has_captures())) {
     return std::nullopt;
@@ -157,11 +179,17 @@ std::optional<RunTimeMask> run_time_mask(const graph::Ir& ir, const graph::Opera
       mask.build.max_part_tiles = *most;
     }
   }
+  mask.readers = std::ranges::count_if(
+      ir.operators, [&](const graph::Operator& other) { return has_same_mask(attention, other); });
   mask.build.name = mask_name(ir, mask);
-  mask.features = expected_features(attention, fixed, mask.build.extent, masks);
+  mask.sample = expected_mask(attention, fixed, mask.build.extent, masks);
+  mask.features = mask.sample->features();
   mask.features.mask_class = mask::MaskClass::Bitmap;
   set_planes(mask);
   const mask::Extent& extent = mask.build.extent;
+  if (form != nullptr && *form == graph::name(MaskForm::CuSeqlens) && mask.captures.empty()) {
+    mask.runs = masks.get(fixed, extent)->band();
+  }
   mask.key = fmt::format("{} {} {} {} {} {} {} {} {}", fixed.digest(), extent.batch, extent.heads,
                          extent.q_len, extent.kv_len, form == nullptr ? "" : *form, mask.data,
                          mask.captures, mask.build.max_part_tiles);
@@ -169,11 +197,11 @@ std::optional<RunTimeMask> run_time_mask(const graph::Ir& ir, const graph::Opera
 }
 
 kernel::LaunchArgument LayoutBuilds::array(const RunTimeMask& mask, const std::string& name,
-                                           std::int64_t tile_q, int launch) {
+                                           std::int64_t tile_q, bool takes_runs, int launch) {
   const auto* const kind = std::ranges::find(kKinds, name, &decltype(kKinds)::value_type::first);
-  if (kind == kKinds.end()) {
-    STOF_CHECK(name == "row_first" || name == "row_end") << "mask." << name;
-    return nullptr;  // for masks of class interval_rows alone
+  STOF_CHECK(kind != kKinds.end()) << "mask." << name;
+  if (is_of_runs(kind->second) && !takes_runs) {
+    return nullptr;
   }
   const int index = find_or_add(mask, launch);
   LayoutBuild& build = program_.layouts[static_cast<std::size_t>(index)];
@@ -185,7 +213,11 @@ kernel::LaunchArgument LayoutBuilds::array(const RunTimeMask& mask, const std::s
       build.tile_q.push_back(tile_q);
     }
   }
-  build.has_key_rows = build.has_key_rows || array.kind >= LayoutArrayKind::KeyRowPtr;
+  if (is_of_runs(array.kind)) {
+    build.runs = mask.runs;
+  } else if (array.kind >= LayoutArrayKind::KeyRowPtr) {
+    build.has_key_rows = true;
+  }
   return array;
 }
 

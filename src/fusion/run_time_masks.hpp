@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,7 +22,11 @@ struct RunTimeMask {
   kernel::LayoutBuild build;            // but for where things lie, and which launches read it
   std::vector<int> data;                // the values that carry it, which must be packed
   std::map<std::string, int> captures;  // the values that its expressions read
+  std::int64_t readers = 1;             // attentions that share a layout
   mask::MaskFeatures features;          // that may be expected
+  std::shared_ptr<MaskArrays> sample;   // which has them
+  // Where each query sees a run of keys, whatever arrives: those of its document along this band.
+  std::optional<mask::Band> runs;
 
   bool has_key_rows() const;  // whether there is room for all of them
 };
@@ -35,9 +40,9 @@ graph::Ir with_kv_lengths(graph::Ir ir);
 std::optional<RunTimeMask> run_time_mask(const graph::Ir& ir, const graph::Operator& attention,
                                          const Placement& placement, MaskArraysByMask& masks);
 
-// What a mask like the attribute `like`, where there is one, and `fixed` would count.
-mask::MaskFeatures expected_features(const graph::Operator& attention, const Mask& fixed,
-                                     const mask::Extent& extent, MaskArraysByMask& masks);
+// Of a mask like the attribute `like`, where there is one, and `fixed`.
+std::shared_ptr<MaskArrays> expected_mask(const graph::Operator& attention, const Mask& fixed,
+                                          const mask::Extent& extent, MaskArraysByMask& masks);
 
 mask::Extent extent_of(const graph::Operator& attention, const Placement& placement);
 
@@ -47,9 +52,11 @@ class LayoutBuilds {
   LayoutBuilds(const Placement& placement, Memory& memory, kernel::Program& program)
       : placement_(placement), memory_(memory), program_(program) {}
 
-  // The array "mask.<name>", which launch number `launch` reads; null where there is none.
+  // The array "mask.<name>", which launch number `launch` reads; null where there is none, as of
+  // row_first and row_end for a kernel that takes other masks than those of runs too: to it no mask
+  // that arrives is one of these.
   kernel::LaunchArgument array(const RunTimeMask& mask, const std::string& name,
-                               std::int64_t tile_q, int launch);
+                               std::int64_t tile_q, bool takes_runs, int launch);
 
  private:
   int find_or_add(const RunTimeMask& mask, int launch);

@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "mask/extent.hpp"
 #include "mask/input_form.hpp"
+#include "mask/rows.hpp"
 #include "stof/dtype.hpp"
 #include "stof/mask.hpp"
 
@@ -44,6 +46,8 @@ enum class LayoutArrayKind : std::uint8_t {
   KeyRowPtr,
   KeyCol,
   RowOrder,
+  RowFirst,  // this and the next one are of runs
+  RowEnd,
 };
 
 struct LayoutArray {
@@ -123,6 +127,9 @@ struct LayoutBuild {
   std::map<std::string, MaskCapture> captures;  // by the names in `mask`
   std::vector<std::int64_t> tile_q;             // of the tiles that are listed
   bool has_key_rows = false;
+  // Where each query sees a run of keys, and its ends are listed: those of its document along this
+  // band, which is what `mask` lets see.
+  std::optional<mask::Band> runs;
   std::int64_t max_part_tiles = 0;  // 0: no bound
   std::int64_t max_keys = 0;        // that there can be
   int first_launch = 0;             // that reads it

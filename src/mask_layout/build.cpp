@@ -125,16 +125,27 @@ RunTimeLayout::RunTimeLayout(const Grid& grid, LayoutRequest request, std::int64
   workspace_bytes_ = carver.size_bytes();
 }
 
+bool RunTimeLayout::has_lists() const {
+  return !request_.runs || !request_.tile_q.empty() || request_.rows || request_.key_rows;
+}
+
+bool RunTimeLayout::has_own_rows() const {
+  return request_.runs && !request_.rows && !request_.key_rows;
+}
+
 Buffers RunTimeLayout::carve(Carver& carver) const {
   Buffers buffers;
   buffers.layout.grid = grid_;
-  if (!request_.tile_lists) {
+  if (has_lists() && !request_.tile_lists) {
     carve_at_once(carver, buffers, request_, capacity_);
-    return buffers;
+  } else if (has_lists()) {
+    carve_codes(carver, buffers);
+    carve_lists(carver, buffers, request_, capacity_);
+    carve_keys(carver, buffers, capacity_);
   }
-  carve_codes(carver, buffers);
-  carve_lists(carver, buffers, request_, capacity_);
-  carve_keys(carver, buffers, capacity_);
+  if (has_own_rows()) {
+    carve_runs(carver, buffers);
+  }
   return buffers;
 }
 
@@ -147,6 +158,12 @@ void RunTimeLayout::build(const DeviceMask& mask, void* workspace, LayoutReport*
                           cuda::Launches& launches) const {
   Carver carver(workspace);
   const Buffers buffers = carve(carver);
+  if (has_own_rows()) {
+    list_runs(mask.view(), buffers.layout, *request_.runs, report, launches);
+  }
+  if (!has_lists()) {
+    return;
+  }
   if (!request_.tile_lists) {
     build_at_once(mask.staged_view(), buffers.layout, buffers.classes, buffers.at_once,
                   capacity_.part_tiles, mask.arrivals(), report, launches);

@@ -61,6 +61,9 @@ class RunTimeLayout {
              cuda::Launches& launches) const;
 
  private:
+  bool has_lists() const;
+  // Whether rows are asked for that lists of tiles do not tell.
+  bool has_own_rows() const;
   Buffers carve(Carver& carver) const;
 
   Grid grid_;

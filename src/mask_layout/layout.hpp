@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "mask/rows.hpp"
 #include "mask_layout/views.hpp"
 
 namespace stof::mask_layout {
@@ -85,6 +87,9 @@ struct LayoutRequest {
   std::vector<std::int64_t> tile_q = {};  // an AttentionTiles of each: 16, 32, 64, 128, 192 or 256
   bool rows = false;                      // Rows without the keys
   bool key_rows = false;                  // Rows
+  // Of a RunTimeLayout of documents, which see what this band shows besides: Rows.first and
+  // Rows.end. Lists of tiles are built where they are asked for too.
+  std::optional<mask::Band> runs = {};
   // Of a RunTimeLayout that has no rows: false leaves out the two-level lists and the bitmaps by
   // inner tiles where that is faster, and gives each part tile a lane-ordered bitmap of its own
   // then; counts has the status alone.

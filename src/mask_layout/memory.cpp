@@ -160,4 +160,11 @@ void carve_keys(Carver& carver, Buffers& buffers, const Capacity& capacity) {
   buffers.layout.rows.key_col = carver.take<std::int32_t>(capacity.keys);
 }
 
+void carve_runs(Carver& carver, Buffers& buffers) {
+  const std::int64_t query_rows = buffers.layout.grid.query_rows();
+  check_count("query rows", query_rows);
+  buffers.layout.rows.first = carver.take<std::int32_t>(query_rows);
+  buffers.layout.rows.end = carver.take<std::int32_t>(query_rows);
+}
+
 }  // namespace stof::mask_layout

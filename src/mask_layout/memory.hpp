@@ -42,14 +42,15 @@ struct Buffers {
 };
 
 // Gives the buffers their memory: what settle_tiles writes, then what list_tiles and what derives
-// from it write, then the keys of rows; or all that build_at_once writes. Throws GraphError where
-// 32 bits do not count what is asked for, a tile_q is none that attention_tiles takes, or one is
-// asked for twice.
+// from it write, then the keys of rows; or all that build_at_once writes, or list_runs. Throws
+// GraphError where 32 bits do not count what is asked for, a tile_q is none that attention_tiles
+// takes, or one is asked for twice.
 void carve_codes(Carver& carver, Buffers& buffers);
 void carve_lists(Carver& carver, Buffers& buffers, const LayoutRequest& request,
                  const Capacity& capacity);
 void carve_keys(Carver& carver, Buffers& buffers, const Capacity& capacity);
 void carve_at_once(Carver& carver, Buffers& buffers, const LayoutRequest& request,
                    const Capacity& capacity);
+void carve_runs(Carver& carver, Buffers& buffers);
 
 }  // namespace stof::mask_layout

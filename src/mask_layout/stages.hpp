@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "cuda/launches.hpp"
+#include "mask/rows.hpp"
 #include "mask_layout/layout.hpp"
 #include "mask_layout/views.hpp"
 
@@ -104,6 +105,12 @@ void list_tiles(const Layout& layout, const TileClasses& classes, const BitmapPo
 // `capacity`, key_row_ptr, if wanted, says that no row has any.
 void measure_rows(const Layout& layout, std::int64_t capacity, const SortSpace& space,
                   cuda::Launches& launches);
+
+// rows.first and rows.end of the queries of one plane that see those keys of their document, by
+// offsets that the first input of the mask holds, which the band shows them. Tells the host, where
+// a report is given, that an offset is out of range; no query sees a key then.
+void list_runs(const MaskView& mask, const Layout& layout, const mask::Band& band,
+               LayoutReport* report, cuda::Launches& launches);
 
 // rows.key_col.
 void list_keys(const Layout& layout, cuda::Launches& launches);

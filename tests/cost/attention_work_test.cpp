@@ -25,13 +25,25 @@ TEST_CASE("query tiles are grouped by what they visit, the longest first") {
   CHECK(work(Mask(), 1000, 64).groups == std::vector<TileGroup>{{16, 0, 16}});
 }
 
-TEST_CASE("of counts alone the mean is made") {
-  const Mask mask = causal();
-  const mask::MaskFeatures features =
-      mask::measure(mask, mask::build_layout(mask, {.q_len = 256, .kv_len = 256}));
-  // 6 full tiles and 4 part ones in 4 rows.
-  CHECK(cost::mean_tile_work(features, 64).groups == std::vector<TileGroup>{{3, 1, 4}});
-  CHECK(cost::mean_tile_work(features, 128).groups == std::vector<TileGroup>{{3, 2, 2}});
+TEST_CASE("what is made of masks that arrive takes about as long as the bench says") {
+  using cost::LayoutContent;
+  const auto features_of = [](std::int64_t length, std::int64_t part_tiles) {
+    const std::int64_t tiles = length / 64 * (length / 64);
+    mask::MaskFeatures features;
+    features.tiles = tiles;
+    features.part_tiles = part_tiles;
+    return features;
+  };
+  const auto close_to = [](double time_us) { return doctest::Approx(time_us).epsilon(0.3); };
+  // Of an H200, 2026-11-26: dense and random1; a graph of one kernel takes 2.9.
+  CHECK(cost::layout_us(features_of(1024, 256), LayoutContent::Tiles) == close_to(8.5 - 2.9));
+  CHECK(cost::layout_us(features_of(4096, 4096), LayoutContent::Tiles) == close_to(12.0 - 2.9));
+  CHECK(cost::layout_us(features_of(16384, 65536), LayoutContent::Tiles) == close_to(287.7 - 2.9));
+  CHECK(cost::layout_us(features_of(16384, 256), LayoutContent::Tiles) < 100);
+  CHECK(cost::layout_us(features_of(1024, 256), LayoutContent::Keys) == close_to(50.1 - 2.9));
+  CHECK(cost::layout_us(features_of(4096, 4096), LayoutContent::Keys) == close_to(113.6 - 2.9));
+  CHECK(cost::layout_us(features_of(4096, 64), LayoutContent::Keys) == close_to(69.5 - 2.9));
+  CHECK(cost::layout_us(features_of(16384, 65536), LayoutContent::Runs) < 3);
 }
 
 TEST_CASE("tiles that others would wait for are worked on in parts") {

@@ -30,7 +30,11 @@ struct Attention {
     v = graph.input("v", shape, DType::Float16);
   }
 
-  Program program(const AttentionOptions& options) {
+  // Of so many attentions, each of which has its queries from the one before it.
+  Program program(const AttentionOptions& options, int attentions = 1) {
+    for (int i = 1; i < attentions; ++i) {
+      q = graph.attention(q, k, v, options);
+    }
     graph.output("o", graph.attention(q, k, v, options));
     return testing::lowered_by(graph).program;
   }
@@ -89,21 +93,39 @@ TEST_CASE("key lengths beside kv_lengths are built") {
   CHECK(is_input(build.inputs[0].data, 4));
 }
 
+TEST_CASE("document offsets, of which each query sees a run along a band") {
+  for (const Mask& fixed : {Mask(), causal(), sliding_window(30, 7)}) {
+    INFO(fixed.text());
+    Attention attention;
+    const MaskInput offsets = attention.graph.mask_input("m", {5}, {.form = MaskForm::CuSeqlens});
+    const Program program = attention.program({.mask = fixed, .mask_input = offsets});
+    REQUIRE(program.layouts.size() == 1);
+    const mask::Extent extent = program.layouts[0].extent;
+    CHECK(program.layouts[0].runs == mask::band(mask::build_layout(fixed, extent)));
+    CHECK(program.layouts[0].tile_q.empty());
+    CHECK_FALSE(program.layouts[0].has_key_rows);
+    CHECK(count_arrays(program, LayoutArrayKind::RowFirst) == 1);
+    CHECK(count_arrays(program, LayoutArrayKind::RowEnd) == 1);
+    CHECK(kernel_of(program) == "attention_interval_sm90");
+  }
+}
+
 TEST_CASE("document offsets") {
   Attention attention;
   const MaskInput offsets =
       attention.graph.mask_input("m", {5}, {.form = MaskForm::CuSeqlens, .max_part_tiles = 7});
-  const Program program = attention.program({.mask = causal(), .mask_input = offsets});
+  const Program program = attention.program({.mask = strided(3), .mask_input = offsets});
   REQUIRE(program.layouts.size() == 1);
   const LayoutBuild& build = program.layouts[0];
   CHECK(build.name == "m");
-  CHECK(build.mask.digest() == causal().digest());
+  CHECK(build.mask.digest() == strided(3).digest());
   CHECK(build.extent == mask::Extent{.batch = 2, .heads = 4, .q_len = 200, .kv_len = 200});
   CHECK(build.inputs.at(0).form == InputForm::CuSeqlens);
   CHECK(build.inputs[0].count == 5);
   CHECK(is_input(build.inputs[0].data, 3));
   CHECK(build.max_part_tiles == 7);
   CHECK_FALSE(build.has_key_rows);
+  CHECK_FALSE(build.runs);
   CHECK(build.first_launch == 0);
   CHECK(build.last_launch == 0);
   CHECK(build.tile_q.size() == 1);
@@ -112,11 +134,12 @@ TEST_CASE("document offsets") {
 }
 
 TEST_CASE("a sample drives selection: few keys take lists of keys") {
+  constexpr int kAttentions = 12;
   const auto program_like = [](const Mask& like) {
     Attention attention(4096);
     const MaskInput dense = attention.graph.mask_input("m", {2, 1, 4096, 4096},
                                                        {.form = MaskForm::Dense, .like = like});
-    return attention.program({.mask_input = dense});
+    return attention.program({.mask_input = dense}, kAttentions);
   };
   CHECK(kernel_of(program_like({})).starts_with("attention_block_wise"));
   CHECK(kernel_of(program_like(causal())).starts_with("attention_block_wise"));
@@ -127,7 +150,28 @@ TEST_CASE("a sample drives selection: few keys take lists of keys") {
   CHECK(sparse.layouts[0].max_keys == 2 * 4096 * 4096);  // a plane a batch element
   CHECK(sparse.layouts[0].inputs.at(0).batch == 2);
   CHECK(sparse.layouts[0].tile_q.empty());
-  CHECK(count_arrays(sparse, LayoutArrayKind::KeyCol) == 1);
+  CHECK(count_arrays(sparse, LayoutArrayKind::KeyCol) == kAttentions);
+}
+
+TEST_CASE("tiles of a sample say how large they are, and which are worked on in parts") {
+  Attention attention(4096, 1);
+  const MaskInput dense = attention.graph.mask_input(
+      "m", {1, 1, 4096, 4096}, {.form = MaskForm::Dense, .like = bigbird(64, 3, 2, 3, 3)});
+  const Program program = attention.program({.mask_input = dense});
+  CHECK(kernel_of(program) == "attention_block_wise_sm90");
+  CHECK(program.layouts.at(0).tile_q == std::vector<std::int64_t>{64});
+  CHECK(program.arena.size() > 0);  // sums of the two tiles that see all keys
+}
+
+TEST_CASE("lists of keys take long to make, and are worth it for several attentions") {
+  const auto kernel_for = [](int attentions) {
+    Attention attention(4096, 3);
+    const MaskInput dense = attention.graph.mask_input(
+        "m", {1, 1, 4096, 4096}, {.form = MaskForm::Dense, .like = random_tokens(0.006, 1)});
+    return kernel_of(attention.program({.mask_input = dense}, attentions));
+  };
+  CHECK(kernel_for(1) == "attention_block_wise_sm90");
+  CHECK(kernel_for(12) == "attention_row_wise");
 }
 
 TEST_CASE("each plane is expected to be like the sample, however many there are") {

@@ -119,6 +119,55 @@ TEST_CASE("document offsets") {
   check_input(causal(), input, packed && causal(), extent);
 }
 
+TEST_CASE("runs of documents along a band, alone and beside lists") {
+  const Extent extent = {.q_len = 5000, .kv_len = 4900};
+  std::vector<std::int32_t> starts = {0, 64, 64, 300, 301, 850};
+  const std::vector<std::int32_t> few = starts;
+  while (std::ssize(starts) < 4300) {  // more than are looked at at once
+    starts.push_back(starts.back() + static_cast<std::int32_t>(starts.size() % 2));
+  }
+  for (const std::vector<std::int32_t>& values : {few, starts}) {
+    const auto offsets = on_device<std::int32_t>(values);
+    const MaskInput input = {
+        .form = InputForm::CuSeqlens, .data = offsets.data(), .count = std::ssize(values)};
+    std::vector<std::int32_t> known = values;
+    const std::int64_t last = known.back();
+    known.push_back(static_cast<std::int32_t>(extent.q_len));
+    const Mask packed = documents(known) && Mask(query_position() < last && key_position() < last);
+    const Mask ahead = sliding_window(0, 8) && key_position() - query_position() >= 3;
+    for (const Mask& fixed : {Mask(), causal(), sliding_window(70, 9), ahead}) {
+      const auto rows = mask::interval_rows(mask::build_layout(packed && fixed, extent));
+      REQUIRE(rows);
+      const DeviceMask device(fixed, extent, {}, {input});
+      const auto band = mask::band(mask::build_layout(fixed, extent));
+      for (const std::vector<std::int64_t>& tile_q :
+           {std::vector<std::int64_t>{}, std::vector<std::int64_t>{64}}) {
+        Captured runs(device, {.tile_q = tile_q, .runs = band, .tile_lists = false}, 0, 0);
+        const mask_layout::Layout layout = runs.run();
+        CHECK(test::fetch(layout.rows.first, extent.q_len) == rows->first);
+        CHECK(test::fetch(layout.rows.end, extent.q_len) == rows->end);
+        CHECK(layout.attention_tiles.size() == tile_q.size());
+      }
+    }
+  }
+}
+
+TEST_CASE("runs of offsets out of range are none") {
+  const Extent extent = {.q_len = 300, .kv_len = 300};
+  for (const std::vector<std::int32_t>& values :
+       {std::vector<std::int32_t>{1, 300}, {0, 301}, {0, 200, 199, 300}, {0, -1}}) {
+    const auto offsets = on_device<std::int32_t>(values);
+    const DeviceMask device(
+        Mask(), extent, {},
+        {{.form = InputForm::CuSeqlens, .data = offsets.data(), .count = std::ssize(values)}});
+    Captured runs(device, {.runs = mask::Band{-300, 300}, .tile_lists = false}, 0, 0);
+    const mask_layout::Layout layout = runs.run();
+    CHECK(test::fetch(layout.rows.first, 300) == test::Indices(300));
+    CHECK(test::fetch(layout.rows.end, 300) == test::Indices(300));
+    CHECK(runs.report().status == mask_layout::kInvalidData);
+  }
+}
+
 TEST_CASE("dense bytes") {
   for (const Extent& extent : test::hostile_extents()) {
     test::RandomMask random(static_cast<unsigned>(extent.q_len + extent.kv_len), extent);
