@@ -29,7 +29,7 @@ LayoutCounts read(const LayoutCounts* counts, cudaStream_t stream) {
 // The memory of the pool may be missing yet.
 void settle(const DeviceMask& mask, const Buffers& buffers, cuda::Launches& launches) {
   settle_tiles(mask.view(), buffers.layout, buffers.classes.codes, buffers.pool, launches);
-  mask.write_bits(buffers.layout.counts, launches);
+  mask.write_bits(&buffers.layout.counts->status, launches);
 }
 
 // All but the keys themselves.
@@ -165,6 +165,7 @@ void RunTimeLayout::build(const DeviceMask& mask, void* workspace, LayoutReport*
     return;
   }
   if (!request_.tile_lists) {
+    mask.write_bits(&mask.arrivals()->status, launches);
     build_at_once(mask.staged_view(), buffers.layout, buffers.classes, buffers.at_once,
                   capacity_.part_tiles, mask.arrivals(), report, launches);
     return;

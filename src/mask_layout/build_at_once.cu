@@ -30,14 +30,20 @@ constexpr int blocks_of_multiprocessor(Evaluation evaluation) {
   return evaluation == Evaluation::Inputs ? 4 : 1;
 }
 
-// Words of shared memory of a block, in front of the bits of columns: slots of regions, then those
-// of threads.
+// Words of shared memory of a block: slots of regions, then those of threads.
 constexpr std::int64_t evaluation_words(Evaluation evaluation, const MaskView& mask, int threads) {
   const std::int64_t words = evaluation == Evaluation::Rows
                                  ? threads / kWarp * slot_words(mask, kWarp)
                                  : slot_words(mask, threads);
   return region_slot_words(mask, kMostTiles) + words;
 }
+
+// Tiles of one tile row, neighbours, that a block works on.
+struct TileStretch {
+  TilePlace place;  // of the first
+  int first_tile;
+  int count;
+};
 
 // A block has stretch blockIdx.y of tile row blockIdx.x.
 __device__ TileStretch stretch_of_block(const AtOnceWork& work) {
@@ -64,40 +70,18 @@ __device__ void mask_rows(const std::uint64_t* bitmap, std::uint64_t (&rows)[kTi
   __syncwarp();
 }
 
-// What inputs say, for the tiles of the stretch: spans and the bits of columns lie in shared
-// memory, those of one input behind those of another.
+// What inputs say, for the tiles of the stretch; spans lie in shared memory.
 struct StagedInputs {
   const MaskView& mask;
   Spans& spans;
-  std::byte* memory;
-  int row_words;
 
-  // Runs a function for each input, with the bits of its columns.
+  // Runs a function for each input.
   template <typename Function>
   __device__ void for_each(Function function) const {
-    std::byte* bits = memory;
 #pragma unroll 1
     for (int i = 0; i < mask.input_count; ++i) {
-      const Part& input = mask.inputs[i];
-      function(input, ColumnBits{reinterpret_cast<std::uint64_t*>(bits), row_words});
-      bits += input.kind == PartKind::Columns ? ColumnBits::bytes_of(row_words) : 0;
+      function(mask.inputs[i]);
     }
-  }
-
-  // By the block, as `read`; it has to synchronise behind each.
-  __device__ void clear() const {
-    for_each([](const Part& input, const ColumnBits& bits) {
-      if (input.kind == PartKind::Columns) {
-        bits.clear();
-      }
-    });
-  }
-  __device__ void read(const AtOnceWork& work, const TileStretch& stretch) const {
-    for_each([&](const Part& input, const ColumnBits& bits) {
-      if (input.kind == PartKind::Columns) {
-        bits.read(input, work.lists.grid, stretch, &work.arrivals->status);
-      }
-    });
   }
 
   // What is said of the tile of each lane before bits are looked at, by a warp.
@@ -111,8 +95,8 @@ struct StagedInputs {
         both(limits.truth(region_of(grid, place).key), ahead == mask::kAllSeen    ? kAlways
                                                        : ahead == mask::kNoneSeen ? kNever
                                                                                   : kUnknown);
-    for_each([&](const Part& input, const ColumnBits&) {
-      if (input.kind == PartKind::Bytes || input.kind == PartKind::Columns) {
+    for_each([&](const Part& input) {
+      if (input.kind == PartKind::Bytes || input.kind == PartKind::Bits) {
         truth = both(truth, kUnknown);
       }
     });
@@ -127,7 +111,7 @@ struct StagedInputs {
     rows[lane] = spans.at(lane, place.key);
     rows[lane + kWarp] = spans.at(lane + kWarp, place.key);
     __syncwarp();
-    for_each([&](const Part& input, const ColumnBits& bits) {
+    for_each([&](const Part& input) {
       if (input.kind == PartKind::Bytes) {
         mask_by_bytes(input, grid, place, rows);
       } else if (input.kind == PartKind::Tiles) {
@@ -135,10 +119,8 @@ struct StagedInputs {
         if (code >= 0) {
           mask_rows(bitmap_ahead(input, code), rows);
         }
-      } else if (input.kind == PartKind::Columns) {
-        rows[lane] &= bits.at(lane, tile);
-        rows[lane + kWarp] &= bits.at(lane + kWarp, tile);
-        __syncwarp();
+      } else if (input.kind == PartKind::Bits) {
+        mask_by_bits(input, grid, place, rows);
       }
     });
   }
@@ -299,6 +281,7 @@ __global__ void __launch_bounds__(most_threads(kEvaluation), blocks_of_multiproc
   __shared__ Spans spans;
   __shared__ unsigned open_tiles;
   const Grid& grid = work.lists.grid;
+  wait_for_previous();
   if (blockIdx.x == grid.row_count()) {
     if (blockIdx.y == 0) {
       check_inputs(mask, grid, &work.arrivals->status);
@@ -311,13 +294,8 @@ __global__ void __launch_bounds__(most_threads(kEvaluation), blocks_of_multiproc
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int warps = threads / kWarp;
   auto* words = reinterpret_cast<Word*>(memory);
-  const StagedInputs inputs = {
-      mask, spans,
-      reinterpret_cast<std::byte*>(words + evaluation_words(kEvaluation, mask, threads)),
-      ColumnBits::row_words_of(work.stretch_tiles)};
-  inputs.clear();
-  __syncthreads();
-  inputs.read(work, stretch);
+  const StagedInputs inputs = {mask, spans};
+  __syncthreads();  // the program is there
   if (warp == 0) {
     const unsigned open =
         settle_stretch<kEvaluation>(program, work, stretch, inputs, memory, strips);
@@ -357,14 +335,9 @@ struct BlockShape {
 };
 
 // As many threads as have room.
-BlockShape block_shape(Evaluation evaluation, const MaskView& mask, int stretch_tiles,
-                       std::size_t most_bytes) {
-  const auto is_columns = [](const Part& input) { return input.kind == PartKind::Columns; };
-  const auto columns = std::count_if(mask.inputs, mask.inputs + mask.input_count, is_columns);
+BlockShape block_shape(Evaluation evaluation, const MaskView& mask, std::size_t most_bytes) {
   const auto bytes_of = [&](int threads) {
-    return sizeof(Word) * static_cast<std::size_t>(evaluation_words(evaluation, mask, threads)) +
-           static_cast<std::size_t>(columns) *
-               ColumnBits::bytes_of(ColumnBits::row_words_of(stretch_tiles));
+    return sizeof(Word) * static_cast<std::size_t>(evaluation_words(evaluation, mask, threads));
   };
   BlockShape shape = {.threads = most_threads(evaluation)};
   while (shape.threads > kWarp && bytes_of(shape.threads) > most_bytes) {
@@ -401,16 +374,18 @@ void add_build(const MaskView& mask, AtOnceWork& work, cuda::Launches& launches)
   const auto most_bytes =
       static_cast<std::size_t>(device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)) -
       kStaticBytes;
-  const BlockShape shape = block_shape(kEvaluation, mask, work.stretch_tiles, most_bytes);
+  const BlockShape shape = block_shape(kEvaluation, mask, most_bytes);
   STOF_CHECK(shape.shared_bytes <= most_bytes)
       << "a block of " << shape.shared_bytes << " bytes, and " << most_bytes << " are the most";
   cuda::allow_all_shared_memory(reinterpret_cast<const void*>(build_tiles<kEvaluation>));
-  launches.add(build_tiles<kEvaluation>,
-               {.grid = dim3(static_cast<unsigned>(grid.row_count() + 1),
-                             static_cast<unsigned>(work.stretches)),
-                .block = static_cast<unsigned>(shape.threads),
-                .dynamic_shared_bytes = shape.shared_bytes},
-               mask, work);
+  const cuda::LaunchConfig config = {.grid = dim3(static_cast<unsigned>(grid.row_count() + 1),
+                                                  static_cast<unsigned>(work.stretches)),
+                                     .block = static_cast<unsigned>(shape.threads),
+                                     .dynamic_shared_bytes = shape.shared_bytes};
+  const bool is_behind_bits =
+      std::any_of(mask.inputs, mask.inputs + mask.input_count,
+                  [](const Part& input) { return input.kind == PartKind::Bits; });
+  launches.add(build_tiles<kEvaluation>, is_behind_bits ? behind(config) : config, mask, work);
 }
 
 }  // namespace

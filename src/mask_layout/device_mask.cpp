@@ -107,15 +107,6 @@ MaskView DeviceMask::staged_view() const {
   MaskView view = view_;
   view.is_staged = true;
   view.drawn_part = -1;
-  for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    if (inputs_[i].form == InputForm::Csr) {
-      Part& part = view.inputs[i];
-      part.kind = PartKind::Columns;
-      part.data = inputs_[i].data;
-      part.row_ptr = inputs_[i].row_ptr;
-      part.columns = inputs_[i].count;
-    }
-  }
   if (mask_.has_captures()) {
     return view;
   }
@@ -172,10 +163,10 @@ void DeviceMask::set_capture(const std::string& name, const void* data) {
   }
 }
 
-void DeviceMask::write_bits(LayoutCounts* counts, cuda::Launches& launches) const {
+void DeviceMask::write_bits(std::int32_t* status, cuda::Launches& launches) const {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     if (input_bits_[i] != nullptr) {
-      write_input_bits(inputs_[i], grid_, input_bits_[i], counts, launches);
+      write_input_bits(inputs_[i], grid_, input_bits_[i], status, launches);
     }
   }
 }

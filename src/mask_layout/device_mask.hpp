@@ -51,8 +51,8 @@ class DeviceMask {
   void set_capture(const std::string& name, const void* data);
 
   // Adds what writes the bits of inputs that have none. It comes before the first pair is
-  // evaluated, and behind what clears the counts.
-  void write_bits(LayoutCounts* counts, cuda::Launches& launches) const;
+  // evaluated, and behind what clears the status.
+  void write_bits(std::int32_t* status, cuda::Launches& launches) const;
 
  private:
   // Tiles of the mask without its inputs.

@@ -24,9 +24,9 @@ struct MaskInput {
   std::int64_t heads = 1;
 };
 
-// Adds what writes the bits of a Csr, [q_len][ceil(kv_len / 64)] words, and sets kInvalidData where
-// a value is out of range.
+// Adds what writes the bits of a Csr, [q_len][ceil(kv_len / 64)] words, and sets kInvalidData in
+// the status where a value is out of range.
 void write_input_bits(const MaskInput& input, const Grid& grid, std::uint64_t* bits,
-                      LayoutCounts* counts, cuda::Launches& launches);
+                      std::int32_t* status, cuda::Launches& launches);
 
 }  // namespace stof::mask_layout

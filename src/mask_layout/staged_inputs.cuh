@@ -1,5 +1,5 @@
-// Inputs that a block reads before it evaluates its tiles, so that it reads memory in long pieces:
-// bytes of a tile by a warp, columns of a tile row by the block; lengths and offsets once a row.
+// Inputs that a block reads before it evaluates its tiles: bytes of a tile by a warp, in long
+// pieces; lengths and offsets once a row.
 #pragma once
 
 #include <algorithm>
@@ -10,140 +10,6 @@
 #include "mask_layout/tile_bits.cuh"
 
 namespace stof::mask_layout {
-
-// Tiles of one tile row, neighbours, that a block works on.
-struct TileStretch {
-  TilePlace place;  // of the first
-  int first_tile;
-  int count;
-};
-
-// The bits of the rows of a stretch that the columns of an input say, in shared memory.
-struct ColumnBits {
-  std::uint64_t* words;  // [64][row_words]
-  int row_words;
-
-  static constexpr int row_words_of(int tiles) { return tiles + 1; }  // so that banks differ
-  static constexpr std::size_t bytes_of(int row_words) {
-    return sizeof(std::uint64_t) * static_cast<std::size_t>(kTile * row_words);
-  }
-
-  __device__ std::uint64_t at(int row, int tile) const { return words[row * row_words + tile]; }
-
-  // By all threads, as `read`; they have to synchronise behind each.
-  __device__ void clear() const {
-    for (int i = static_cast<int>(threadIdx.x); i < kTile * row_words;
-         i += static_cast<int>(blockDim.x)) {
-      words[i] = 0;
-    }
-  }
-
-  // Four threads share a row, of which they ask for many columns before they look at one.
-  __device__ void read(const Part& input, const Grid& grid, const TileStretch& stretch,
-                       std::int32_t* status) const {
-    constexpr unsigned kThreadsOfRow = 4;  // as many as columns of a piece
-    constexpr unsigned kAtOnce = 4;        // pieces, and as many behind them
-    const unsigned own = threadIdx.x % kThreadsOfRow;
-    const auto* columns = static_cast<const std::int32_t*>(input.data);
-    const auto shift = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(columns) / 4 % 4);
-    const auto* pieces = reinterpret_cast<const int4*>(columns - shift);
-    for (unsigned row = threadIdx.x / kThreadsOfRow; row < kTile;
-         row += blockDim.x / kThreadsOfRow) {
-      const std::int64_t query = stretch.place.query + row;
-      if (query >= grid.q_len) {
-        return;
-      }
-      const std::int32_t first = input.row_ptr[query];
-      const std::int32_t last = input.row_ptr[query + 1];
-      bool is_valid = first >= 0 && first <= last && last <= input.columns;
-      is_valid = is_valid && (query != 0 || first == 0);
-      if (is_valid && first < last) {
-        // Whole pieces, and the columns at both ends, of which some are looked at twice.
-        const auto begin = static_cast<unsigned>(first);
-        const auto end = static_cast<unsigned>(last);
-        const std::int32_t head = columns[std::min(begin + own, end - 1)];
-        const std::int32_t tail = columns[std::max(begin + own, end - 1) - own];
-        RowOfColumns bits(words + row * row_words, grid, stretch);
-        const unsigned end_piece = (end + shift) / 4;
-        unsigned piece = (begin + shift + 3) / 4 + own;
-        const auto load = [&](int4(&keys)[kAtOnce], unsigned from) {
-#pragma unroll
-          for (unsigned n = 0; n < kAtOnce; ++n) {
-            keys[n] = pieces[std::min(from + n * kThreadsOfRow, end_piece - 1)];
-          }
-        };
-        if (piece < end_piece) {
-          int4 keys[kAtOnce];
-          load(keys, piece);
-#pragma unroll 1
-          for (; piece < end_piece; piece += kThreadsOfRow * kAtOnce) {
-            int4 next[kAtOnce];
-            load(next, piece + kThreadsOfRow * kAtOnce);
-#pragma unroll
-            for (unsigned n = 0; n < kAtOnce; ++n) {
-              bits.add(keys[n].x);
-              bits.add(keys[n].y);
-              bits.add(keys[n].z);
-              bits.add(keys[n].w);
-              keys[n] = next[n];
-            }
-          }
-        }
-        bits.add(head);
-        bits.add(tail);
-        is_valid = bits.finish();
-      }
-      if (!is_valid) {
-        atomicOr(status, kInvalidData);
-      }
-    }
-  }
-
- private:
-  // Bits of one word are put together as long as columns fall into it.
-  class RowOfColumns {
-   public:
-    __device__ RowOfColumns(std::uint64_t* words, const Grid& grid, const TileStretch& stretch)
-        : words_(reinterpret_cast<unsigned*>(words)),
-          first_key_(static_cast<unsigned>(stretch.place.key)),
-          keys_(static_cast<unsigned>(stretch.count * kTile)),
-          kv_len_(static_cast<unsigned>(grid.kv_len)) {}
-
-    __device__ void add(std::int32_t key) {
-      most_ = std::max(most_, static_cast<unsigned>(key));
-      const unsigned at = static_cast<unsigned>(key) - first_key_;
-      if (at < keys_) {
-        if (at / 32 != word_) {
-          write();
-          word_ = at / 32;
-          bits_ = 0;
-        }
-        bits_ |= 1U << at % 32;
-      }
-    }
-
-    // Whether all were in range.
-    __device__ bool finish() {
-      write();
-      return most_ < kv_len_;
-    }
-
-   private:
-    __device__ void write() const {
-      if (bits_ != 0) {
-        atomicOr(words_ + word_, bits_);
-      }
-    }
-
-    unsigned* words_;
-    unsigned first_key_;
-    unsigned keys_;
-    unsigned kv_len_;
-    unsigned word_ = 0;
-    unsigned bits_ = 0;
-    unsigned most_ = 0;
-  };
-};
 
 // The keys that lengths and offsets let the rows of a tile see, in shared memory: neighbours.
 struct Spans {
@@ -214,6 +80,21 @@ __device__ inline std::int32_t code_ahead(const Part& tiles, const TilePlace& pl
 }
 __device__ inline const std::uint64_t* bitmap_ahead(const Part& tiles, std::int32_t code) {
   return static_cast<const std::uint64_t*>(tiles.data) + std::int64_t{code} * mask::kTileWords;
+}
+
+// Leaves in the rows what of them words of bits let see too, by a warp.
+__device__ inline void mask_by_bits(const Part& input, const Grid& grid, const TilePlace& place,
+                                    std::uint64_t (&rows)[kTile]) {
+  const int lane = lane_of_thread();
+  const auto bits_of = [&](int row) {
+    const Point point = point_of(place, row, 0);
+    return point.query < grid.q_len ? data_row_bits(input, point) : 0;
+  };
+  const std::uint64_t low = bits_of(lane);
+  const std::uint64_t high = bits_of(lane + kWarp);
+  rows[lane] &= low;
+  rows[lane + kWarp] &= high;
+  __syncwarp();
 }
 
 // Bit i for byte i of 16.

@@ -90,7 +90,6 @@ enum class PartKind : std::uint8_t {
   Csr,         // columns ascend within a row
   KeyLengths,  // keys below an int32 a batch element
   Documents,   // int32 offsets
-  Columns,     // of a MaskInput, in any order
   Tiles,       // bitmaps of 64 x 64 tiles by inner tiles, which were worked out ahead
   And,
   Or,
@@ -108,7 +107,7 @@ struct Part {
   std::int64_t batch = 1;                 // of data, 1 where shared
   std::int64_t heads = 1;
   std::int64_t rows = 0;     // of tiles, for tiles
-  std::int64_t columns = 0;  // the number of offsets, for documents, and of columns
+  std::int64_t columns = 0;  // the number of offsets, for documents
   std::int64_t block_size = 1;
 };
 

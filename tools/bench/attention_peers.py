@@ -9,12 +9,14 @@ import torch._dynamo
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
+import arriving_masks
 from bench_results import AttentionCase
 from bench_timing import Contender
 from peers import masks
 
 MOST_DENSE_KEYS = 8192
 FIXED_FORMS = ["", "offsets"]  # of masks that a flag, a window or offsets say
+FORMULA_FORMS = ["", "offsets", "lengths"]
 NOT_ADDED = ["softcap"]  # scores that no mask of numbers modifies so
 # Keys to the left and to the right that FlashAttention-2 is asked for, -1 for all; None: the root of the keys.
 VARLEN_WINDOWS = {"sliding": None, "window": (1023, 0), "local": (64, 64), "doc_causal": (-1, 0), "chunked": (-1, 0), "documents": (-1, -1)}
@@ -34,7 +36,7 @@ def peers(case: AttentionCase, q, k, v, seen, modifier, flex_settings: dict, use
         contenders.append(sdpa("cudnn_mask", SDPBackend.CUDNN_ATTENTION, q, k, v, attn_mask=mask))
     if modifier is None and case.form in FIXED_FORMS:
         contenders += fixed_masks(case, q, k, v)
-    mod = mask_mod(case, seen, uses_formula and is_square and case.form in FIXED_FORMS)
+    mod = mask_mod(case, seen, uses_formula and is_square and case.form in FORMULA_FORMS)
     batch = case.batch if len(seen) > 1 else None
     for name, (block_size, options) in flex_settings.items():
         contenders.append(Contender(f"flex:{name}", lambda b=block_size, o=options: flex(mod, batch, modifier, b, o, q, k, v, details)))
@@ -136,7 +138,11 @@ def mask_mod(case: AttentionCase, seen: torch.Tensor, uses_formula: bool) -> Cal
         is_causal = case.mask == "doc_causal"
         return lambda b, h, q, k: (document[q] == document[k]) & ((q >= k) if is_causal else (q >= 0))
     if uses_formula and case.mask in formulas:
-        return formulas[case.mask]
+        formula = formulas[case.mask]
+        if case.form != "lengths":
+            return formula
+        lengths = arriving_masks.key_lengths(case)
+        return lambda b, h, q, k: formula(b, h, q, k) & (k < lengths[b])
     if len(seen) > 1:
         return lambda b, h, q, k: seen[b, q, k]
     shared = seen[0]

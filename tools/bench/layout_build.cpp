@@ -74,7 +74,7 @@ std::vector<float> stage_us(const layouts::DeviceMask& mask, layouts::Capacity c
   const layouts::Layout& layout = buffers.layout;
   std::vector<cuda::Launches> stages(5);
   layouts::settle_tiles(mask.view(), layout, buffers.classes.codes, buffers.pool, stages[0]);
-  mask.write_bits(layout.counts, stages[0]);
+  mask.write_bits(&layout.counts->status, stages[0]);
   layouts::evaluate_tiles(mask.view(), layout, buffers.classes, buffers.pool, stages[1]);
   layouts::list_tiles(layout, buffers.classes, buffers.pool, buffers.space, nullptr, stages[2]);
   layouts::measure_rows(layout, capacity.keys, buffers.space, stages[3]);
