@@ -81,7 +81,8 @@ struct AttentionOptions {
   std::optional<MaskInput> mask_input = {};  // … and, or, one that arrives at run time
   std::optional<Score> score = {};           // changes q·k * scale before the mask
   std::optional<double> scale = {};          // 1 / sqrt(head_dim) by default
-  // int32 [batch]: keys from there on are not seen. One outside [0, kv_len] is an error on the
+  // int32 [batch]: keys from there on are not seen, and they and their values may be anything, NaN
+  // too. One outside [0, kv_len] is an error on the
   // reference backend and is moved to its nearest end on a GPU.
   Tensor kv_lengths = {};
 };

@@ -105,6 +105,17 @@ struct BandShared {
     arrive_expecting(values_barrier, Shape::kValuePanels * Shape::kPanelBytes);
     load_boxes<Shape::kValuePanels>(shared_address(values[slot]), v, values_barrier, origin);
   }
+  // Of a step, values behind the first `existing` ones may be anything, and 0 * NaN would spoil the
+  // sums. By warp group number `group` of `Groups`, before it multiplies them.
+  template <int Groups, int Step>
+  __device__ __forceinline__ void clear_values(int slot, int offset, int existing, int group) {
+    if (existing >= Step)
+      return;
+    clear_rows<Shape::kValuePanels, Shape::kPanelBytes, Step>(
+        shared_address(values[slot]) + offset * Shape::kRowBytes, existing, threadIdx.x % 128);
+    fence_for_wgmma();
+    group_barrier<Groups>(group);
+  }
 
  private:
   template <int Panels>

@@ -127,10 +127,11 @@ __device__ __forceinline__ void take_sums(Rows& rows, const float (&outputs)[1][
   }
 }
 
-// Zeroes the rows from `valid` on of a tile of 64 rows, in each of its panels, by a warp group.
-template <int Panels, int PanelBytes>
+// Zeroes the rows from `valid` on of a tile of `Rows` rows, in each of its panels, by a warp group.
+template <int Panels, int PanelBytes, int Rows = 64>
 __device__ __forceinline__ void clear_rows(unsigned tile, int valid, int thread) {
-  for (int i = max(valid, 0) * 8 + thread; i < 64 * 8; i += 128) {
+#pragma unroll 1
+  for (int i = max(valid, 0) * 8 + thread; i < Rows * 8; i += 128) {
 #pragma unroll
     for (int panel = 0; panel < Panels; ++panel) {
       asm volatile(

@@ -87,6 +87,17 @@ inline HostTensor swapped(const HostTensor& tensor) {
   return result;
 }
 
+// NaN in the rows of a batch element from `length` on: what lies there may be anything.
+inline void fill_behind(HostTensor& tensor, std::int64_t batch, std::int64_t length) {
+  const std::vector<std::int64_t>& shape = tensor.shape();  // [batch, heads, length, dim]
+  for (std::int64_t h = 0; h < shape[1]; ++h) {
+    const std::int64_t plane = (batch * shape[1] + h) * shape[2];
+    for (std::int64_t i = (plane + length) * shape[3]; i < (plane + shape[2]) * shape[3]; ++i) {
+      tensor.set(i, std::numeric_limits<double>::quiet_NaN());
+    }
+  }
+}
+
 struct AttentionTensors {
   HostTensor q, k, v, o, lse;
   std::optional<HostTensor> bias = {};  // of the score modifier
@@ -231,6 +242,10 @@ inline std::string fault_of(const Engine& engine, const AttentionCase& of, unsig
       random_normal(of.dtype, {of.batch, of.kv_heads, of.kv_len, of.value_dim}, seed + 2),
       filled_with_nan(of.dtype, {of.batch, of.heads, of.q_len, of.value_dim}),
       filled_with_nan(DType::Float32, {of.batch, of.heads, of.q_len})};
+  for (std::size_t b = 0; b < of.kv_lengths.size(); ++b) {
+    fill_behind(tensors.k, static_cast<std::int64_t>(b), of.kv_lengths[b]);
+    fill_behind(tensors.v, static_cast<std::int64_t>(b), of.kv_lengths[b]);
+  }
   std::vector<std::pair<std::string, Buffer>> buffers;
   Bindings bindings;
   const auto add = [&](const std::string& name, const TensorInfo& info, HostTensor& tensor) {
