@@ -374,8 +374,13 @@ const cost::TileWork& Chooser::tile_work(const contract::TemplateContract& contr
   }
   cost::TileWork work = is_packed ? cost::tile_work(known->packed_tiles(tile_q).lists)
                                   : cost::tile_work(known->tiles(tile_q));
+  // As many in all as there are, however those of the sample's planes are rounded.
+  const std::int64_t known_planes = planes_of(known->features());
+  std::int64_t before = 0;
   for (cost::TileGroup& group : work.groups) {
-    group.count = mask::ceil_div(group.count * planes, planes_of(known->features()));
+    const std::int64_t end = before + group.count;
+    group.count = end * planes / known_planes - before * planes / known_planes;
+    before = end;
   }
   return tile_work_.emplace(key, std::move(work)).first->second;
 }

@@ -39,6 +39,11 @@ mask::AttentionTiles unknown_tiles(const mask::Extent& extent, std::int64_t tile
   return tiles;
 }
 
+std::string key(const std::string& digest, const mask::Extent& extent) {
+  return fmt::format("{} {} {} {} {}", digest, extent.batch, extent.heads, extent.q_len,
+                     extent.kv_len);
+}
+
 }  // namespace
 
 MaskArrays::MaskArrays(const Mask& mask, mask::MaskLayout layout)
@@ -233,10 +238,17 @@ MaskArraysByMask::MaskArraysByMask(BuildLayout build_layout)
 }
 
 std::shared_ptr<MaskArrays> MaskArraysByMask::get(const Mask& mask, const mask::Extent& extent) {
-  std::shared_ptr<MaskArrays>& arrays = known_[fmt::format(
-      "{} {} {} {} {}", mask.digest(), extent.batch, extent.heads, extent.q_len, extent.kv_len)];
+  std::shared_ptr<MaskArrays>& arrays = known_[key(mask.digest(), extent)];
   if (!arrays) {
     arrays = std::make_shared<MaskArrays>(mask, build_layout_(mask, extent));
+  }
+  return arrays;
+}
+
+std::shared_ptr<MaskArrays> MaskArraysByMask::unknown(const mask::Extent& extent) {
+  std::shared_ptr<MaskArrays>& arrays = known_[key("", extent)];
+  if (!arrays) {
+    arrays = std::make_shared<MaskArrays>(extent);
   }
   return arrays;
 }

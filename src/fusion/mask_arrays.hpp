@@ -84,6 +84,8 @@ class MaskArraysByMask {
 
   // Throws GraphError where the mask does not fit the extent.
   std::shared_ptr<MaskArrays> get(const Mask& mask, const mask::Extent& extent);
+  // Of a mask of which nothing is known.
+  std::shared_ptr<MaskArrays> unknown(const mask::Extent& extent);
 
  private:
   BuildLayout build_layout_;

@@ -91,16 +91,37 @@ Mask fixed_mask(const graph::Operator& attention) {
   return given == nullptr ? Mask() : *given;
 }
 
-// Whether another attention, or the same one, sees what arrives in the same tensors.
-bool has_same_mask(const graph::Operator& attention, const graph::Operator& other) {
-  const auto data_of = [](const graph::Operator& op) {
-    const bool arrives = graph::find_attribute<std::string>(op, "mask_form") != nullptr;
-    return arrives ? std::vector<int>(op.inputs.begin() + kMaskData, op.inputs.end())
-                   : std::vector<int>();
-  };
-  return other.kind == graph::OpKind::Attention && data_of(other) == data_of(attention) &&
-         other.captures == attention.captures &&
-         fixed_mask(other).digest() == fixed_mask(attention).digest();
+// The values that the expressions of the fixed mask read, by name.
+std::map<std::string, int> captures_of_mask(const graph::Operator& attention) {
+  std::map<std::string, int> captures;
+  for (const Expr& expression : graph::expressions(fixed_mask(attention))) {
+    for (const auto& [name, capture] : expr::names_used(expression).captures) {
+      captures.emplace(name, attention.captures.at(name));
+    }
+  }
+  return captures;
+}
+
+// The values that carry what arrives.
+std::vector<int> data_of_mask(const graph::Operator& attention) {
+  const bool arrives = graph::find_attribute<std::string>(attention, "mask_form") != nullptr;
+  return arrives ? std::vector<int>(attention.inputs.begin() + kMaskData, attention.inputs.end())
+                 : std::vector<int>();
+}
+
+std::int64_t max_part_tiles(const graph::Operator& attention) {
+  const auto* most = graph::find_attribute<std::int64_t>(attention, "max_part_tiles");
+  return most == nullptr ? 0 : *most;
+}
+
+// All that a layout depends on: attentions for which it is the same share one.
+std::string layout_key(const graph::Operator& attention, const Placement& placement) {
+  const auto* form = graph::find_attribute<std::string>(attention, "mask_form");
+  const mask::Extent extent = extent_of(attention, placement);
+  return fmt::format("{} {} {} {} {} {} {} {} {}", fixed_mask(attention).digest(), extent.batch,
+                     extent.heads, extent.q_len, extent.kv_len, form == nullptr ? "" : *form,
+                     data_of_mask(attention), captures_of_mask(attention),
+                     max_part_tiles(attention));
 }
 
 constexpr std::array<std::pair<std::string_view, LayoutArrayKind>, 10> kKinds = {
@@ -151,7 +172,7 @@ std::shared_ptr<MaskArrays> expected_mask(const graph::Operator& attention, cons
   const bool has_sample = like != nullptr && !like->is_full();
   const bool is_known = !fixed.is_full() && !fixed.has_captures();
   if (!has_sample && !is_known) {
-    return std::make_shared<MaskArrays>(extent);
+    return masks.unknown(extent);
   }
   const Mask sample = has_sample && is_known ? *like && fixed : has_sample ? *like : fixed;
   return masks.get(sample, extent);
@@ -167,32 +188,26 @@ std::optional<RunTimeMask> run_time_mask(const graph::Ir& ir, const graph::Opera
   RunTimeMask mask;
   mask.build.mask = fixed;
   mask.build.extent = extent_of(attention, placement);
-  for (const Expr& expression : graph::expressions(fixed)) {
-    for (const auto& [name, capture] : expr::names_used(expression).captures) {
-      mask.captures.emplace(name, attention.captures.at(name));
-    }
-  }
+  mask.captures = captures_of_mask(attention);
+  mask.data = data_of_mask(attention);
   if (form != nullptr) {
-    mask.data.assign(attention.inputs.begin() + kMaskData, attention.inputs.end());
     mask.build.inputs.push_back(mask_data(*form, mask.data, placement));
-    if (const auto* most = graph::find_attribute<std::int64_t>(attention, "max_part_tiles")) {
-      mask.build.max_part_tiles = *most;
-    }
+    mask.build.max_part_tiles = max_part_tiles(attention);
   }
-  mask.readers = std::ranges::count_if(
-      ir.operators, [&](const graph::Operator& other) { return has_same_mask(attention, other); });
+  mask.key = layout_key(attention, placement);
+  mask.readers = std::ranges::count_if(ir.operators, [&](const graph::Operator& other) {
+    return other.kind == graph::OpKind::Attention && layout_key(other, placement) == mask.key;
+  });
   mask.build.name = mask_name(ir, mask);
   mask.sample = expected_mask(attention, fixed, mask.build.extent, masks);
   mask.features = mask.sample->features();
   mask.features.mask_class = mask::MaskClass::Bitmap;
   set_planes(mask);
-  const mask::Extent& extent = mask.build.extent;
-  if (form != nullptr && *form == graph::name(MaskForm::CuSeqlens) && mask.captures.empty()) {
-    mask.runs = masks.get(fixed, extent)->band();
+  const bool has_one_plane = mask.features.mask_batch * mask.features.mask_heads == 1;
+  if (form != nullptr && *form == graph::name(MaskForm::CuSeqlens) && mask.captures.empty() &&
+      has_one_plane) {
+    mask.runs = masks.get(fixed, mask.build.extent)->band();
   }
-  mask.key = fmt::format("{} {} {} {} {} {} {} {} {}", fixed.digest(), extent.batch, extent.heads,
-                         extent.q_len, extent.kv_len, form == nullptr ? "" : *form, mask.data,
-                         mask.captures, mask.build.max_part_tiles);
   return mask;
 }
 

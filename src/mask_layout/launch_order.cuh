@@ -44,7 +44,8 @@ inline int capability() {
   return major;
 }
 
-// The launch of a kernel that waits for the one ahead of it, behind another of the same build.
+// The launch of a kernel all of whose threads wait for the one ahead of it, of the same build or of
+// another, before they read or write what other kernels do.
 inline cuda::LaunchConfig behind(cuda::LaunchConfig config) {
   config.is_programmatic = capability() >= 9;
   return config;

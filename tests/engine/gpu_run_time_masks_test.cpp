@@ -28,7 +28,7 @@ constexpr const char* kBlockWise = "attention/block_wise";
 constexpr const char* kRowWise = "attention/row_wise";
 constexpr const char* kAttention = "attention/";  // either
 // What a plan says of a mask whose rows see a run of keys each, and no more of.
-constexpr const char* kRuns = "runs of keys";
+constexpr const char* kRuns = ", runs of keys, ";
 
 bool is_hopper() {
   int major = 0;

@@ -110,6 +110,16 @@ TEST_CASE("document offsets, of which each query sees a run along a band") {
   }
 }
 
+TEST_CASE("document offsets beside a mask that could differ between heads are lists") {
+  Attention attention;
+  const MaskInput offsets = attention.graph.mask_input("m", {5}, {.form = MaskForm::CuSeqlens});
+  const Mask same = causal() && Mask(head_index() >= 0);
+  const Program program = attention.program({.mask = same, .mask_input = offsets});
+  REQUIRE(program.layouts.size() == 1);
+  CHECK_FALSE(program.layouts[0].runs);
+  CHECK(program.layouts[0].tile_q.size() == 1);
+}
+
 TEST_CASE("document offsets") {
   Attention attention;
   const MaskInput offsets =

@@ -205,6 +205,26 @@ TEST_CASE("compressed rows, in any order within a row") {
   check_input(strided(2), input, Mask::csr(row_ptr, ascending, 333) && strided(2), extent);
 }
 
+TEST_CASE("compressed rows of so many keys that shared memory does not hold their bits") {
+  const Extent extent = {.q_len = 5, .kv_len = 60000};
+  std::vector<std::int32_t> row_ptr = {0};
+  std::vector<std::int32_t> columns;
+  for (std::int32_t q = 0; q < 5; ++q) {
+    for (std::int32_t k = q; k < 60000; k += 1 + 7 * q) {
+      columns.push_back(k);
+    }
+    row_ptr.push_back(static_cast<std::int32_t>(columns.size()));
+  }
+  const auto rows = on_device(row_ptr);
+  const auto keys = on_device(columns);
+  check_input(Mask(),
+              {.form = InputForm::Csr,
+               .data = keys.data(),
+               .row_ptr = rows.data(),
+               .count = std::ssize(columns)},
+              Mask::csr(row_ptr, columns, 60000), extent);
+}
+
 TEST_CASE("compressed rows of every length, wherever they begin") {
   const Extent extent = {.q_len = 300, .kv_len = 700};
   std::vector<std::int32_t> row_ptr = {0};
