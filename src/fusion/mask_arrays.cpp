@@ -39,7 +39,7 @@ mask::AttentionTiles unknown_tiles(const mask::Extent& extent, std::int64_t tile
   return tiles;
 }
 
-std::string key(const std::string& digest, const mask::Extent& extent) {
+std::string arrays_key(const std::string& digest, const mask::Extent& extent) {
   return fmt::format("{} {} {} {} {}", digest, extent.batch, extent.heads, extent.q_len,
                      extent.kv_len);
 }
@@ -238,7 +238,7 @@ MaskArraysByMask::MaskArraysByMask(BuildLayout build_layout)
 }
 
 std::shared_ptr<MaskArrays> MaskArraysByMask::get(const Mask& mask, const mask::Extent& extent) {
-  std::shared_ptr<MaskArrays>& arrays = known_[key(mask.digest(), extent)];
+  std::shared_ptr<MaskArrays>& arrays = known_[arrays_key(mask.digest(), extent)];
   if (!arrays) {
     arrays = std::make_shared<MaskArrays>(mask, build_layout_(mask, extent));
   }
@@ -246,7 +246,7 @@ std::shared_ptr<MaskArrays> MaskArraysByMask::get(const Mask& mask, const mask::
 }
 
 std::shared_ptr<MaskArrays> MaskArraysByMask::unknown(const mask::Extent& extent) {
-  std::shared_ptr<MaskArrays>& arrays = known_[key("", extent)];
+  std::shared_ptr<MaskArrays>& arrays = known_[arrays_key("", extent)];
   if (!arrays) {
     arrays = std::make_shared<MaskArrays>(extent);
   }
