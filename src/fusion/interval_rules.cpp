@@ -136,10 +136,8 @@ std::optional<KernelConfig> config_by_tiles(const Use& use, const RowLengths& ro
   std::optional<KernelConfig> config;
   if (tiles_per_sm(use) < (rows.grow ? kFewThatGrow : kFewTilesPerSm)) {
     config = config_of_few_tiles(use, keys, rows.are_even());
-  } else if (rows.grow && !rows.are_even() && !has_wide_heads(use) &&
-             are_small_tiles_best(use, keys)) {
-    config = config_of_many_narrow_tiles();
-  } else if (needs_lists) {
+  } else if (needs_lists || (rows.grow && !rows.are_even() && !has_wide_heads(use) &&
+                             are_small_tiles_best(use, keys))) {
     config = config_of_many_narrow_tiles();
   }
   return config ? std::optional(of_band_setting(*config)) : std::nullopt;
