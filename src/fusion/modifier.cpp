@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <initializer_list>
 #include <limits>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -112,12 +113,14 @@ bool has_any(const Expr& expression, std::initializer_list<expr::Op> ops) {
                      [&](const Expr& operand) { return has_any(operand, ops); });
 }
 
-// Whether what the expression reads of tables and captured tensors depends on the key.
-bool reads_by_key(const Expr& expression) {
+// Whether what the expression reads of tables and captured tensors depends on the key, but for
+// tensors of those names.
+bool reads_by_key(const Expr& expression, const std::set<std::string>& besides = {}) {
   const expr::Node& node = expression.node();
-  const bool reads = node.op == expr::Op::Table || node.op == expr::Op::Capture;
+  const bool reads = node.op == expr::Op::Table ||
+                     (node.op == expr::Op::Capture && !besides.contains(node.capture().name()));
   return std::any_of(node.operands.begin(), node.operands.end(), [&](const Expr& operand) {
-    return (reads && expr::uses(operand, "k_pos")) || reads_by_key(operand);
+    return (reads && expr::uses(operand, "k_pos")) || reads_by_key(operand, besides);
   });
 }
 
@@ -125,8 +128,9 @@ bool reads_by_key(const Expr& expression) {
 bool has_chunks(const View& view, std::int64_t elements) {
   const std::int64_t chunk = kAlignmentBytes / size_bytes(view.dtype);
   const auto is_multiple = [&](std::int64_t stride) { return stride % chunk == 0; };
-  return size_bytes(view.dtype) == 2 && view.alignment_bytes() == kAlignmentBytes &&
-         view.strides.back() == 1 && view.extents.back() >= elements &&
+  const bool has_tiles = size_bytes(view.dtype) == 2 || view.dtype == DType::Bool;
+  return has_tiles && view.alignment_bytes() == kAlignmentBytes && view.strides.back() == 1 &&
+         view.extents.back() >= elements &&
          std::all_of(view.strides.begin(), view.strides.end() - 1, is_multiple);
 }
 
@@ -148,6 +152,7 @@ Modifier::Modifier(const graph::Ir& ir, const Placement& placement, const mask::
       variables_({{"predicate", nullptr},
                   {"score", nullptr},
                   {"score_reads_by_key", false},
+                  {"score_reads_bytes_alone", false},
                   {"score_has_tanh", false},
                   {"captures", nlohmann::json::array()},
                   {"parameters", nlohmann::json::array()}}) {}
@@ -185,8 +190,15 @@ void Modifier::add(const char* field, const Expr& expression, const Captures& ca
   for (const auto& [name, table] : used.tables) {
     add_table(text, name, table);
   }
+  std::set<std::string> bytes;
   for (const auto& [name, capture] : used.captures) {
     add_capture(text, name, capture, captures.at(name));
+    if (capture.dtype() == DType::Bool && variables_["captures"].back().at("is_tile")) {
+      bytes.insert(name);
+    }
+  }
+  if (text.use.is_score) {
+    variables_["score_reads_bytes_alone"] = !bytes.empty() && !reads_by_key(skeleton.expr, bytes);
   }
   variables_[field] = expr::cuda_text(text.expr, text.names, text.ranges, text.use).text;
 }

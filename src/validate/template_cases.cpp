@@ -209,19 +209,29 @@ class Cases {
     cap["score_has_tanh"] = true;
     cap["parameters"] = {{{"type", "float"}, {"name", "score_cap"}}};
     capped.argument_bytes.push_back(4);
+    add(text + " with a mask of bytes", base);
+    TemplateCase& masked = cases_.back();
+    json& bytes = masked.variables["mod"];
+    bytes["score"] = "(reads.read_seen(batch, q_pos, k_pos) != 0 ? score : score_low)";
+    bytes["score_reads_by_key"] = true;
+    bytes["score_reads_bytes_alone"] = true;
+    bytes["parameters"] = {{{"type", "float"}, {"name", "score_low"}}};
+    masked.argument_bytes.push_back(4);
+    add_capture(masked, "seen", 3, true, "bool");
   }
 
-  // As Modifier has a captured tensor of half, whose last axis has a stride of 1.
-  static void add_capture(TemplateCase& scored, const std::string& name, int rank, bool is_tile) {
+  // As Modifier has a captured tensor whose last axis has a stride of 1.
+  static void add_capture(TemplateCase& scored, const std::string& name, int rank, bool is_tile,
+                          const std::string& dtype = "half") {
     json& mod = scored.variables["mod"];
     mod["captures"].push_back({{"name", "read_" + name},
                                {"pointer", name},
-                               {"dtype", "half"},
+                               {"dtype", dtype},
                                {"rank", rank},
                                {"is_wide", false},
                                {"has_unit_stride", true},
                                {"is_tile", is_tile}});
-    mod["parameters"].push_back({{"type", "const half*"}, {"name", name}});
+    mod["parameters"].push_back({{"type", "const " + dtype + "*"}, {"name", name}});
     scored.argument_bytes.push_back(8);
     for (int axis = 0; axis < rank; ++axis) {
       mod["parameters"].push_back(
@@ -317,6 +327,7 @@ class Cases {
       all["mod"] = {{"predicate", has_predicate ? json("k_pos <= q_pos") : json()},
                     {"score", nullptr},
                     {"score_reads_by_key", false},
+                    {"score_reads_bytes_alone", false},
                     {"score_has_tanh", false},
                     {"captures", json::array()},
                     {"parameters", json::array()}};

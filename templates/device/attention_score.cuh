@@ -39,22 +39,42 @@ __device__ __forceinline__ float score_tanh(float x) {
   return fabsf(x) < kNearTanh ? near_tanh(x) : far;
 }
 
+// A bit for each of 16 bytes in shared memory: whether it is not 0.
+__device__ __forceinline__ unsigned bits_of_chunk(unsigned shared) {
+  unsigned words[4], bits = 0;
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+               : "r"(shared)
+               : "memory");
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const unsigned highest = (((words[i] & 0x7f7f7f7f) + 0x7f7f7f7f) | words[i]) & 0x80808080;
+    bits |= highest * 0x204081u >> 28 << 4 * i;  // the four of them side by side
+  }
+  return bits;
+}
+
 // A score modifier of 16 rows and 2 * Count keys, on a lane's scores. Rows and keys that do not
 // exist have the scores of some that do.
 //
 // Of a tensor whose rows lie along keys the warp copies its part to a tile of shared memory, a row
 // after the other, and reads it in the order of scores. Read from memory, two keys at a time,
-// scores would wait for the L1, which looks for eight lines for each of 16 loads.
+// scores would wait for the L1, which looks for eight lines for each of 16 loads. Of bytes a lane
+// copies what it reads: 16 keys of its rows, of which it makes bits that it shares with its quad.
 template <int Count, typename Modifier>
 struct ModifiedScores {
   static constexpr bool kHasTiles = Modifier::kTiles > 0 && Count % 32 == 0 && 128 % Count == 0;
   static constexpr int kChunks = Count / 4;  // of 16 bytes, in a row of a tile
   static constexpr int kRowBytes = 16 * kChunks;
   static constexpr int kTileBytes = 16 * kRowBytes;
+  static constexpr bool kHasBytes = kHasTiles && Modifier::kByteTiles != 0;
+  static constexpr bool kHasPairs =
+      kHasTiles && Modifier::kByteTiles != (1u << Modifier::kTiles) - 1;
+  static constexpr int kKeysOfChunk = kHasBytes ? 16 : 8;
 
   unsigned tiles;  // in shared memory, of the warp alone, at a multiple of the bytes of a row
   int queries[2], lane_key;
-  bool exist;  // all of the keys, and chunks begin with them
+  bool exist;  // all that is read of the keys, and chunks begin with them
 
   // Those of the keys from `key` on, in the lane's row and the one eight rows on. Asks for tiles,
   // so that they are under way while tensor cores make the scores.
@@ -63,22 +83,37 @@ struct ModifiedScores {
     queries[0] = place.query(row);
     queries[1] = place.query(row + 8);
     lane_key = key + lane % 4 * 2;
-    exist = key >= 0 && (!kHasTiles || key % 8 == 0) && key + 2 * Count <= place.kv_len;
-    if constexpr (kHasTiles) {
-      if (!exist)
-        return;
+    const bool may_end_inside = kHasBytes && Modifier::kReadsBytesAlone && place.kv_len % 16 == 0;
+    exist = key >= 0 && (!kHasTiles || key % kKeysOfChunk == 0) &&
+            (may_end_inside || key + 2 * Count <= place.kv_len);
+    if (kHasTiles && !exist)
+      return;
+    if constexpr (kHasBytes) {
+#pragma unroll
+      for (int i = 0; i < Count / 16; ++i) {
+        const int first = key + 64 * (i / 2) + lane % 4 * 16;
+        if (first < place.kv_len) {
+          modifier.template ask_for_chunks<true>(place_of_bytes(i, lane), kTileBytes, place.batch,
+                                                 place.head, queries[i % 2], {first, 0},
+                                                 place.q_len, place.kv_len);
+        }
+      }
+    }
+    if constexpr (kHasPairs) {
       constexpr int kRows = 32 / kChunks;  // at once
       const int chunk = lane % kChunks;
       const unsigned first = place_of(lane / kChunks, chunk);
 #pragma unroll
       for (int i = 0; i < 16 / kRows; ++i) {
         const int tile_row = lane / kChunks + i * kRows;
-        modifier.ask_for_chunks((first ^ i * kRows % 8 * 16) + i * kRows * kRowBytes, kTileBytes,
-                                place.batch, place.head, place.query(row - lane / 4 + tile_row),
-                                {key + 8 * chunk, 0}, place.q_len, place.kv_len);
+        modifier.template ask_for_chunks<false>(
+            (first ^ i * kRows % 8 * 16) + i * kRows * kRowBytes, kTileBytes, place.batch,
+            place.head, place.query(row - lane / 4 + tile_row), {key + 8 * chunk, 0}, place.q_len,
+            place.kv_len);
       }
-      cp_async_commit();
     }
+    if constexpr (kHasTiles)
+      cp_async_commit();
   }
 
   __device__ __forceinline__ void modify(float (&s)[Count], const Modifier& modifier, float scale,
@@ -127,11 +162,14 @@ struct ModifiedScores {
   __device__ __forceinline__ void modify_pairs(float (&s)[Count], const Modifier& modifier,
                                                float scale, const AttentionPlace& place,
                                                int lane) const {
+    unsigned bits[Modifier::kTiles + 1][Count / 8];
+    if constexpr (kHasBytes)
+      read_bytes(bits, lane);
 #pragma unroll
     for (int octets = 0; octets < Count / 8; ++octets) {
       unsigned words[4][Modifier::kTiles + 1];
       if constexpr (kHasTiles)
-        read_tiles(words, octets, lane);
+        read_tiles(words, bits, octets, lane);
       if constexpr (Modifier::kHasTanh && !IsNear)
         __syncwarp();  // so that few exponentials are under way, which take registers
 #pragma unroll
@@ -156,15 +194,50 @@ struct ModifiedScores {
 
   // What pairs of 16 keys read: of 8 keys in both rows, then of the next 8.
   template <int Words>
-  __device__ __forceinline__ void read_tiles(unsigned (&words)[4][Words], int octets,
+  __device__ __forceinline__ void read_tiles(unsigned (&words)[4][Words],
+                                             const unsigned (&bits)[Words][Count / 8], int octets,
                                              int lane) const {
 #pragma unroll
     for (int tile = 0; tile < Modifier::kTiles; ++tile) {
       unsigned of_pair[4];
+      if (is_of_bytes(tile)) {
+#pragma unroll
+        for (int pair = 0; pair < 4; ++pair)
+          words[pair][tile] = bits[tile][octets] >> (pair % 2 * 16 + pair / 2 * 8);
+        continue;
+      }
       ldmatrix_x4(of_pair, (place_of(lane % 16, lane / 16) ^ octets * 32) + tile * kTileBytes);
 #pragma unroll
       for (int pair = 0; pair < 4; ++pair)
         words[pair][tile] = of_pair[pair];
+    }
+  }
+
+  __device__ static constexpr bool is_of_bytes(int tile) {
+    return (Modifier::kByteTiles >> tile & 1) != 0;
+  }
+
+  // Of the keys 64 * (i / 2) + 16 * (lane % 4) and on, in the lane's row or, where i is odd, in the
+  // one eight rows on.
+  __device__ __forceinline__ unsigned place_of_bytes(int i, int lane) const {
+    return tiles + (lane / 4 + i % 2 * 8) * 2 * Count + i / 2 * 64 + lane % 4 * 16;
+  }
+
+  // Of 16 keys, for each group of them: that of key k of the lane's pair is bit k of the first
+  // eight keys in its row, bit 8 + k of the other eight, bits 16 + k and 24 + k eight rows on.
+  template <int Words>
+  __device__ __forceinline__ void read_bytes(unsigned (&bits)[Words][Count / 8], int lane) const {
+#pragma unroll
+    for (int tile = 0; tile < Modifier::kTiles; ++tile) {
+#pragma unroll
+      for (int block = 0; is_of_bytes(tile) && block < Count / 32; ++block) {
+        const unsigned both = bits_of_chunk(place_of_bytes(2 * block, lane) + tile * kTileBytes) |
+                              bits_of_chunk(place_of_bytes(2 * block + 1, lane) + tile * kTileBytes)
+                                  << 16;
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          bits[tile][4 * block + i] = __shfl_sync(~0u, both, i, 4) >> lane % 4 * 2;
+      }
     }
   }
 };

@@ -285,6 +285,31 @@ TEST_CASE("a bias whose rows lie along keys is read by tiles") {
   CHECK(variables_of(scored(Mask(), {.length = 200})).at("score_reads_by_key") == false);
 }
 
+TEST_CASE("a mask of bytes whose rows lie along keys is read by tiles") {
+  const auto variables = [](std::int64_t keys, bool has_bias) {
+    Graph graph("attention");
+    const Tensor q = graph.input("q", {1, 2, 64, 64}, DType::Float16);
+    const Capture bias = graph.capture(graph.input("bias", {64}, DType::Float32));
+    const Capture keep = graph.capture(graph.input("keep", {64, keys}, DType::Bool));
+    const Expr score = has_bias ? stof::score() + bias(key_position()) : stof::score();
+    const Expr seen = keep(query_position(), key_position());
+    graph.output("y", graph.attention(q, q, q, {.score = select(seen, score, 0.0)}));
+    return variables_of(graph);
+  };
+  const auto is_tile = [](const nlohmann::json& mod) {
+    return std::ranges::count_if(mod.at("captures"), [](const nlohmann::json& capture) {
+             return capture.at("is_tile").get<bool>();
+           }) == 1;
+  };
+  CHECK(is_tile(variables(64, false)));
+  CHECK(is_tile(variables(80, false)));
+  CHECK_FALSE(is_tile(variables(72, false)));  // rows begin anywhere
+  CHECK(variables(64, false).at("score_reads_bytes_alone") == true);
+  CHECK(variables(72, false).at("score_reads_bytes_alone") == false);
+  CHECK(variables(64, true).at("score_reads_bytes_alone") == false);
+  CHECK(variables(64, true).at("score_reads_by_key") == true);
+}
+
 TEST_CASE("a bias that is read at two places of a query, or behind its keys, is not") {
   const auto is_tile = [](const std::function<Score(const Capture&)>& modified) {
     Graph graph("attention");
