@@ -172,6 +172,9 @@ MakeOptions fixed_to(const Mask& mask) {
 }
 
 constexpr mask::Extent kSmall = {.batch = 2, .heads = 4, .q_len = 200, .kv_len = 200};
+// A bound on part tiles, of which there are fewer: small dense masks have no tiles but where there
+// is a bound.
+constexpr std::int64_t kHasTiles = 1000;
 // Of so many keys, few that are seen are gathered in half the time that blocks of tiles take.
 constexpr mask::Extent kLong = {.batch = 2, .heads = 4, .q_len = 256, .kv_len = 1024};
 
@@ -250,17 +253,95 @@ TEST_CASE("dense masks, shared and for each batch element and head") {
     const Shape shape = {batch, heads, 200, 200};
     INFO(shape.text());
     tensors.emplace("m", dense_of(hostile, kSmall, batch, heads));
-    check(attention(kSmall, masked(MaskForm::Dense, shape)), tensors, kBlockWise);
-    check(attention(kSmall, masked(MaskForm::Dense, shape, {}, causal())), tensors, kBlockWise);
+    for (const Mask& fixed : {Mask(), causal()}) {
+      check(attention(kSmall, masked(MaskForm::Dense, shape, {}, fixed, kHasTiles)), tensors,
+            kBlockWise);
+    }
   }
   HostTensors long_tensors = operands(kLong);
   long_tensors.emplace("m", dense_of(few, kLong, 2, 1));
-  check(attention(kLong, masked(MaskForm::Dense, {2, 1, 256, 1024}, few), DType::Float16, kSeveral),
+  check(attention(kLong, masked(MaskForm::Dense, {2, 1, 256, 1024}, few, {}, kHasTiles),
+                  DType::Float16, kSeveral),
         long_tensors, kRowWise);
   HostTensors tensors = operands(kSmall, DType::BFloat16);
   tensors.emplace("m", dense_of(hostile, kSmall, 2, 1));
-  check(attention(kSmall, masked(MaskForm::Dense, {2, 1, 200, 200}), DType::BFloat16), tensors,
-        kBlockWise, 6e-3);
+  check(attention(kSmall, masked(MaskForm::Dense, {2, 1, 200, 200}, {}, {}, kHasTiles),
+                  DType::BFloat16),
+        tensors, kBlockWise, 6e-3);
+}
+
+// Queries and keys, planes of the mask, what is fixed beside it, and what becomes of scores.
+struct DenseCase {
+  mask::Extent extent;
+  std::int64_t head_dim = 64;
+  std::int64_t mask_batch = 1, mask_heads = 1;
+  Mask fixed = {};
+  bool has_score = false;
+  bool is_slice = false;  // of wider rows
+  bool has_lengths = false;
+};
+
+TEST_CASE("small dense masks as part of scores, a byte for each") {
+  const Mask hostile = random_tokens(0.3, 5) && Mask(query_position() % 5 != 2) &&
+                       (query_position() + head_index() * 7 + batch_index() * 3) % 4 != 1;
+  std::vector<DenseCase> cases;
+  // Rows of whole chunks and of none, keys that end in a step, and wide heads, which have lists.
+  const std::vector<std::int64_t> head_dims = {64, 128, 32, 256, 80};
+  for (const std::int64_t length : {1, 7, 16, 64, 72, 130, 208, 256, 300, 512}) {
+    const std::int64_t head_dim = head_dims[cases.size() / 2 % head_dims.size()];
+    cases.push_back({{2, 4, length, length}, 64, 2, 4});
+    cases.push_back({{3, 2, length, length}, head_dim, 1, 2, causal(), true});
+  }
+  for (const std::int64_t q_len : {1, 3, 4, 16, 100}) {
+    for (const std::int64_t kv_len : {64, 96, 333, 1024}) {
+      cases.push_back({{2, 4, q_len, kv_len}, 64, 2, 1});
+      cases.push_back({{2, 8, q_len, kv_len}, 128, 2, 8, {}, true});
+      cases.push_back(
+          {{3, 4, q_len, kv_len}, 64, 3, 1, sliding_window(50, 20), false, false, true});
+    }
+  }
+  cases.push_back({{1, 2, 3, 5000}, 64});
+  cases.push_back({{2, 4, 192, 192}, 64, 1, 1, {}, false, true});
+  cases.push_back({{2, 4, 192, 208}, 96, 1, 4, sliding_window(40, 9), true, true, true});
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const DenseCase& one = cases[i];
+    const DType dtype = i % 3 == 2 ? DType::BFloat16 : DType::Float16;
+    const mask::Extent& extent = one.extent;
+    INFO(extent.q_len << " queries, " << extent.kv_len << " keys, " << one.head_dim
+                      << " dimensions, " << name(dtype));
+    const auto& [batch, heads, q_len, kv_len] = extent;
+    const std::int64_t kv_heads = heads / 2;
+    const Shape rows = {one.mask_batch, one.mask_heads, q_len, kv_len + (one.is_slice ? 64 : 0)};
+    Graph graph("attention");
+    const Tensor q = graph.input("q", {batch, heads, q_len, one.head_dim}, dtype);
+    const Tensor k = graph.input("k", {batch, kv_heads, kv_len, one.head_dim}, dtype);
+    const Tensor v = graph.input("v", {batch, kv_heads, kv_len, one.head_dim}, dtype);
+    const Tensor keep = graph.input("m", rows, DType::Bool);
+    const Tensor seen = one.is_slice ? graph.slice(keep, 3, 32, kv_len) : keep;
+    AttentionOptions options = {
+        .mask = one.fixed, .mask_input = MaskInput{.form = MaskForm::Dense, .tensors = {seen}}};
+    HostTensors tensors;
+    tensors.emplace("q", random_tensor({batch, heads, q_len, one.head_dim}, 1, dtype));
+    tensors.emplace("k", random_tensor({batch, kv_heads, kv_len, one.head_dim}, 2, dtype, -1, 1));
+    tensors.emplace("v", random_tensor({batch, kv_heads, kv_len, one.head_dim}, 3, dtype));
+    mask::Extent of_rows = extent;
+    of_rows.kv_len = rows[3].value();
+    tensors.emplace("m", dense_of(hostile, of_rows, one.mask_batch, one.mask_heads));
+    if (one.has_score) {
+      options.score = 5.0 * tanh(score() / 5.0);
+    }
+    if (one.has_lengths) {
+      options.kv_lengths = graph.input("lengths", {batch}, DType::Int32);
+      Values lengths(static_cast<std::size_t>(batch), static_cast<double>(kv_len / 2));
+      lengths.front() = 0;
+      tensors.emplace("lengths", int32s(lengths));
+    }
+    const AttentionResult result = graph.attention_with_lse(q, k, v, options);
+    graph.output("o", result.output);
+    graph.output("lse", result.lse);
+    check(graph, tensors, kAttention, dtype == DType::Float16 ? kTolerance : 6e-3);
+    CHECK(gpu().build(graph).explain().find("layout of") == std::string::npos);
+  }
 }
 
 TEST_CASE("compressed rows, in any order and with room to spare") {
@@ -303,8 +384,9 @@ TEST_CASE("the bits of the fixed mask of the same content, by the same kernel") 
     auto [row_ptr, col_idx] = csr_of(mask, extent, 90000);
     tensors.emplace("m.row_ptr", row_ptr);
     tensors.emplace("m.col_idx", col_idx);
-    for (const Graph& graph : {graph_of(masked(MaskForm::Dense, {1, 1, 300, 300}, mask)),
-                               graph_of(masked(MaskForm::Csr, {300, 90000}, mask))}) {
+    for (const Graph& graph :
+         {graph_of(masked(MaskForm::Dense, {1, 1, 300, 300}, mask, {}, kHasTiles)),
+          graph_of(masked(MaskForm::Csr, {300, 90000}, mask))}) {
       const Plan plan = gpu().build(graph);
       CHECK(setting(plan) == setting(fixed));
       CHECK(run_plan(gpu(), plan, tensors) == expected);

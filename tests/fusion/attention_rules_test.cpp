@@ -83,7 +83,8 @@ TEST_CASE("kernels of a user's may have parameters of their own") {
   // What takes no bitmaps of all tiles may have any name, and other masks than these do.
   Graph data("data");
   const auto any = data.input("q", {1, 4, 128, 64}, DType::Float16);
-  const MaskInput keep = data.mask_input("keep", {1, 1, 128, 128}, {.form = MaskForm::Dense});
+  const MaskInput keep =
+      data.mask_input("keep", {1, 1, 128, 128}, {.form = MaskForm::Dense, .max_part_tiles = 4});
   data.output("y", data.attention(any, any, any, {.mask_input = keep}));
   const auto of_rows = options_with("attention/row_wise.jinja", "attention/few_keys_bits.jinja",
                                     {{"\"attention_row_wise\"", "\"attention_few_keys_bits\""},

@@ -115,7 +115,8 @@ TEST_CASE("a bit for each score is for masks that are known before, and for plai
   for (const std::int64_t heads : {2, 96}) {
     Graph data("data");
     const auto q = data.input("q", {1, heads, 128, 64}, DType::Float16);
-    const MaskInput keep = data.mask_input("keep", {1, 1, 128, 128}, {.form = MaskForm::Dense});
+    const MaskInput keep =
+        data.mask_input("keep", {1, 1, 128, 128}, {.form = MaskForm::Dense, .max_part_tiles = 4});
     data.output("y", data.attention(q, q, q, {.mask_input = keep}));
     CHECK_FALSE(has_few(data));
     Graph captured("captured");
