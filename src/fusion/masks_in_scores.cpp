@@ -1,7 +1,6 @@
 #include "fusion/masks_in_scores.hpp"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -9,6 +8,7 @@
 
 #include "expr/node.hpp"
 #include "fusion/attention_rewriter.hpp"
+#include "fusion/run_time_masks.hpp"
 #include "graph/op_info.hpp"
 #include "mask/bits.hpp"
 #include "mask/layout.hpp"
@@ -20,8 +20,6 @@ namespace stof::fusion {
 namespace {
 
 using graph::Operator;
-
-constexpr std::size_t kMaskData = 4;  // input of attention
 
 bool has_dense_mask(const Operator& op) {
   const auto* form = graph::find_attribute<std::string>(op, "mask_form");

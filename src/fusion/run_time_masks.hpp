@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -15,6 +16,8 @@
 #include "mask/features.hpp"
 
 namespace stof::fusion {
+
+inline constexpr std::size_t kMaskData = 4;  // the first input of attention that carries a mask
 
 // A mask of which each run has another, whose layout is built on the GPU then.
 struct RunTimeMask {
