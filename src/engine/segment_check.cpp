@@ -82,6 +82,14 @@ HostTensor spread_integers(DType dtype, const std::vector<std::int64_t>& shape, 
   return tensor;
 }
 
+HostTensor ones(DType dtype, const std::vector<std::int64_t>& shape) {
+  HostTensor tensor(dtype, shape);
+  for (std::int64_t i = 0; i < tensor.element_count(); ++i) {
+    tensor.set(i, 1);
+  }
+  return tensor;
+}
+
 // Integers are what an operator says that they are.
 HostTensor integers_for(const graph::Ir& ir, int id) {
   const graph::Value& value = graph::value_at(ir, id);
@@ -96,6 +104,11 @@ HostTensor integers_for(const graph::Ir& ir, int id) {
     }
     if (op.kind == OpKind::Rotary && reads(1)) {
       return spread_integers(value.dtype, shape, 512);
+    }
+    const bool is_captured = std::any_of(op.captures.begin(), op.captures.end(),
+                                         [&](const auto& capture) { return capture.second == id; });
+    if (op.kind == OpKind::Attention && value.dtype == DType::Bool && is_captured) {
+      return ones(value.dtype, shape);  // a mask in the score, whose kernels see all keys
     }
     for (const std::size_t input : {3, 4, 5}) {  // numbers of keys, and a mask that arrives
       if (op.kind == OpKind::Attention && reads(input)) {

@@ -27,11 +27,20 @@ bool has_dense_mask(const Operator& op) {
          *form == graph::name(MaskForm::Dense);
 }
 
-// Whether the mask can be part of the score: a bound on its tiles asks for them, and what a score
-// or a fixed mask reads besides would wait for it.
-bool is_of_scores(const Operator& op) {
+// Whether the mask can be part of the score: a bound on its tiles asks for them, a score that reads
+// tensors or tables would wait for it, bands that do not begin with the first key are in no steps
+// of whole chunks, and only kernels for 16 bits see all keys as fast as those that the mask shows.
+bool is_of_scores(const graph::Ir& ir, const Operator& op) {
+  if (!has_dense_mask(op) || size_bytes(graph::value_at(ir, op.inputs[0]).dtype) != 2) {
+    return false;
+  }
   const auto* most = graph::find_attribute<std::int64_t>(op, "max_part_tiles");
-  return has_dense_mask(op) && (most == nullptr || *most == 0) && op.captures.empty();
+  const auto* score = graph::find_attribute<Expr>(op, "score");
+  const auto* fixed = graph::find_attribute<Mask>(op, "mask");
+  const bool begins_with_first_key =
+      fixed == nullptr || fixed->is_full() || fixed->digest() == causal().digest();
+  return (most == nullptr || *most == 0) && op.captures.empty() && begins_with_first_key &&
+         (score == nullptr || expr::names_used(*score).tables.empty());
 }
 
 std::int64_t planes(const graph::Ir& ir, const Operator& op) {
@@ -102,7 +111,7 @@ void put_mask_into_score(const graph::Ir& ir, Operator& op) {
 graph::Ir with_masks_in_scores(graph::Ir ir) {
   std::vector<bool> is_part(ir.operators.size());
   for (std::size_t i = 0; i < ir.operators.size(); ++i) {
-    is_part[i] = is_of_scores(ir.operators[i]) && is_small(ir, ir.operators[i]);
+    is_part[i] = is_of_scores(ir, ir.operators[i]) && is_small(ir, ir.operators[i]);
   }
   for (std::size_t i = 0; i < ir.operators.size(); ++i) {
     if (is_part[i]) {

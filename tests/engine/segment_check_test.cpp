@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "fusion/prepare.hpp"
 #include "graph/normalise.hpp"
 #include "reference/testing.hpp"
 #include "stof/error.hpp"
@@ -119,6 +120,20 @@ TEST_CASE("ids are rows of their table") {
   for (std::int64_t i = 0; i < 300; ++i) {
     CHECK(tensors.at("ids").at(i) >= 0);
     CHECK(tensors.at("ids").at(i) < 17);
+  }
+}
+
+TEST_CASE("masks in scores show all keys") {
+  Graph built("attention");
+  const auto q = built.input("q", {1, 2, 64, 64}, DType::Float16);
+  const stof::MaskInput mask = built.mask_input("m", {1, 1, 64, 64}, {});
+  built.output("y", built.attention(q, q, q, {.mask_input = mask}));
+  stof::fusion::MaskArraysByMask masks;
+  const HostTensors tensors = engine::random_tensors(
+      stof::fusion::prepare(graph::normalise_but_attention(built.ir()), masks));
+  const stof::HostTensor& seen = tensors.at("m");
+  for (std::int64_t i = 0; i < seen.element_count(); ++i) {
+    CHECK(seen.at(i) == 1);
   }
 }
 

@@ -22,13 +22,14 @@ struct Problem {
   MaskInputOptions input = {};
   std::optional<Score> score = {};
   Mask fixed = {};
+  DType dtype = DType::Float16;
 };
 
 Graph attention(const Problem& of) {
   Graph graph("attention");
   const std::int64_t queries = of.queries == 0 ? of.length : of.queries;
-  Tensor q = graph.input("q", {of.batch, of.heads, queries, of.head_dim}, DType::Float16);
-  const Tensor k = graph.input("k", {of.batch, of.heads, of.length, of.head_dim}, DType::Float16);
+  Tensor q = graph.input("q", {of.batch, of.heads, queries, of.head_dim}, of.dtype);
+  const Tensor k = graph.input("k", {of.batch, of.heads, of.length, of.head_dim}, of.dtype);
   const MaskInput mask =
       graph.mask_input("m", {of.mask_batch, of.mask_heads, queries, of.length}, of.input);
   for (int i = 0; i < of.attentions; ++i) {
@@ -65,11 +66,11 @@ TEST_CASE("what is not seen has a score of minus infinity") {
   CHECK(score_of({.batch = 2, .mask_batch = 2}) == "mask[batch, 0, q_pos, k_pos] ? score : -inf");
   CHECK(score_of({.mask_heads = 12, .score = score() * 2.0}) ==
         "mask[0, head, q_pos, k_pos] ? score * 2.0 : -inf");
-  const graph::Operator op = attention_of({.input = {.like = causal()}, .fixed = strided(3)});
+  const graph::Operator op = attention_of({.input = {.like = causal()}, .fixed = causal()});
   CHECK(op.inputs.size() == 4);
   CHECK(op.captures.size() == 1);
   CHECK(op.attributes.count("like") == 0);
-  CHECK(graph::find_attribute<Mask>(op, "mask")->digest() == strided(3).digest());
+  CHECK(graph::find_attribute<Mask>(op, "mask")->digest() == causal().digest());
 }
 
 TEST_CASE("of many tiles a mask keeps its layout, and of fewer where it serves several") {
@@ -99,6 +100,10 @@ TEST_CASE("a last row that all tiles would copy again and again is left to tiles
 
 TEST_CASE("a bound on tiles, other forms and what reads tensors keep their layouts") {
   CHECK_FALSE(is_part_of_score({.input = {.max_part_tiles = 5}}));
+  CHECK_FALSE(is_part_of_score({.fixed = sliding_window(20, 0)}));
+  CHECK_FALSE(is_part_of_score({.dtype = DType::Float32}));
+  const Table table("mask", std::vector<double>(128, 0.5));
+  CHECK_FALSE(is_part_of_score({.score = score() + table[key_position()]}));
   Graph graph("attention");
   const Tensor q = graph.input("q", {1, 2, 64, 64}, DType::Float16);
   const Capture bias = graph.capture(graph.input("bias", {2, 64, 64}, DType::Float16));
