@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fusion/attention_rewriter.hpp"
+#include "fusion/run_time_masks.hpp"
 #include "graph/op_info.hpp"
 #include "mask/evaluate.hpp"
 #include "mask/rows.hpp"
@@ -15,7 +16,7 @@ namespace stof::engine {
 
 namespace {
 
-constexpr std::size_t kMaskData = 4;  // input of attention
+using fusion::kMaskData;
 
 void fill_numbers(const mask::Extent& extent, HostTensor& tensor) {
   for (std::int64_t i = 0; i < tensor.element_count(); ++i) {

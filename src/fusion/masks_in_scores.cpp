@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <limits>
 #include <string>
-#include <vector>
 
 #include "expr/node.hpp"
 #include "fusion/attention_rewriter.hpp"
@@ -108,17 +107,14 @@ void put_mask_into_score(const graph::Ir& ir, Operator& op) {
 
 }  // namespace
 
-graph::Ir with_masks_in_scores(graph::Ir ir) {
-  std::vector<bool> is_part(ir.operators.size());
-  for (std::size_t i = 0; i < ir.operators.size(); ++i) {
-    is_part[i] = is_of_scores(ir, ir.operators[i]) && is_small(ir, ir.operators[i]);
-  }
-  for (std::size_t i = 0; i < ir.operators.size(); ++i) {
-    if (is_part[i]) {
-      put_mask_into_score(ir, ir.operators[i]);
+graph::Ir with_masks_in_scores(const graph::Ir& ir) {
+  graph::Ir result = ir;
+  for (Operator& op : result.operators) {
+    if (is_of_scores(ir, op) && is_small(ir, op)) {  // by all readers of a mask, as they were
+      put_mask_into_score(ir, op);
     }
   }
-  return ir;
+  return result;
 }
 
 }  // namespace stof::fusion
