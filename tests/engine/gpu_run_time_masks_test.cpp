@@ -331,7 +331,8 @@ TEST_CASE("small dense masks as part of scores, a byte for each") {
     }
     if (one.has_lengths) {
       options.kv_lengths = graph.input("lengths", {batch}, DType::Int32);
-      Values lengths(static_cast<std::size_t>(batch), static_cast<double>(kv_len / 2));
+      const std::int64_t half = kv_len / 2;
+      Values lengths(static_cast<std::size_t>(batch), static_cast<double>(half));
       lengths.front() = 0;
       tensors.emplace("lengths", int32s(lengths));
     }
