@@ -183,9 +183,9 @@ class Cases {
     hooked.argument_bytes.insert(hooked.argument_bytes.end(), rank, 8);  // a pointer, and strides
   }
 
-  // Where the template takes modifiers of scores, a number is a factor of what tanh is taken of and
-  // two tensors are added: of pairs, whose rows lie along keys, and of distances. In another case
-  // nothing is read.
+  // Where the template takes modifiers of scores, a number is a factor of what tanh is taken of,
+  // two tensors are added, of pairs, whose rows lie along keys, and of distances, and bytes of
+  // pairs say what is seen. In the other cases nothing is read, or such bytes alone.
   void add_scored(const std::string& text, const ContractScope& base) {
     if (!takes_mask(contract_) || !contract_.takes_scores) {
       return;
@@ -194,12 +194,15 @@ class Cases {
     TemplateCase& scored = cases_.back();
     json& mod = scored.variables["mod"];
     mod["score"] =
-        "reads.tanh(score * score_factor) + reads.read_pairs(head, q_pos, k_pos) + "
-        "reads.read_distances(k_pos - q_pos + q_len - 1)";
+        "(reads.read_allowed(batch, q_pos, k_pos) != 0 ? reads.tanh(score * score_factor) + "
+        "reads.read_pairs(head, q_pos, k_pos) + reads.read_distances(k_pos - q_pos + q_len - 1) "
+        ": score_low)";
     mod["score_reads_by_key"] = true;
     mod["score_has_tanh"] = true;
-    mod["parameters"] = {{{"type", "float"}, {"name", "score_factor"}}};
-    scored.argument_bytes.push_back(4);
+    mod["parameters"] = {{{"type", "float"}, {"name", "score_factor"}},
+                         {{"type", "float"}, {"name", "score_low"}}};
+    scored.argument_bytes.insert(scored.argument_bytes.end(), 2, 4);
+    add_capture(scored, "allowed", 3, true, "bool");
     add_capture(scored, "pairs", 3, true);
     add_capture(scored, "distances", 1, false);
     add(text + " with a soft cap", base);
@@ -212,12 +215,12 @@ class Cases {
     add(text + " with a mask of bytes", base);
     TemplateCase& masked = cases_.back();
     json& bytes = masked.variables["mod"];
-    bytes["score"] = "(reads.read_seen(batch, q_pos, k_pos) != 0 ? score : score_low)";
+    bytes["score"] = "(reads.read_allowed(batch, q_pos, k_pos) != 0 ? score : score_low)";
     bytes["score_reads_by_key"] = true;
     bytes["score_reads_bytes_alone"] = true;
     bytes["parameters"] = {{{"type", "float"}, {"name", "score_low"}}};
     masked.argument_bytes.push_back(4);
-    add_capture(masked, "seen", 3, true, "bool");
+    add_capture(masked, "allowed", 3, true, "bool");
   }
 
   // As Modifier has a captured tensor whose last axis has a stride of 1.
