@@ -1,9 +1,13 @@
 #include "fusion/masks_in_scores.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "expr/node.hpp"
 #include "fusion/attention_rewriter.hpp"
@@ -33,12 +37,10 @@ bool is_of_scores(const graph::Ir& ir, const Operator& op) {
   if (!has_dense_mask(op) || size_bytes(graph::value_at(ir, op.inputs[0]).dtype) != 2) {
     return false;
   }
-  const auto* most = graph::find_attribute<std::int64_t>(op, "max_part_tiles");
   const auto* score = graph::find_attribute<Expr>(op, "score");
-  const auto* fixed = graph::find_attribute<Mask>(op, "mask");
-  const bool begins_with_first_key =
-      fixed == nullptr || fixed->is_full() || fixed->digest() == causal().digest();
-  return (most == nullptr || *most == 0) && op.captures.empty() && begins_with_first_key &&
+  const Mask fixed = fixed_mask(op);
+  const bool begins_with_first_key = fixed.is_full() || fixed.digest() == causal().digest();
+  return max_part_tiles(op) == 0 && op.captures.empty() && begins_with_first_key &&
          (score == nullptr || expr::names_used(*score).tables.empty());
 }
 
@@ -62,7 +64,7 @@ bool crowds_a_row(const mask::Extent& extent, std::int64_t planes) {
 // tiles of 64 queries and keys, more for wide heads. The tiles of one mask, which take 7 to 9 us to
 // find out, serve all attentions that it is for. A few queries of many keys, or of few heads, have
 // a kernel that takes no tiles.
-bool is_small(const graph::Ir& ir, const Operator& op) {
+bool is_small(const graph::Ir& ir, const Operator& op, std::size_t readers) {
   constexpr std::int64_t kFewQueries = 4;
   constexpr std::int64_t kSomeKeys = 512;
   constexpr std::int64_t kMostKeys = 1024;
@@ -80,9 +82,6 @@ bool is_small(const graph::Ir& ir, const Operator& op) {
   const std::int64_t tiles = heads * mask::ceil_div(extent.q_len, mask::kTile) *
                              mask::ceil_div(extent.kv_len, mask::kTile);
   const std::int64_t work = tiles * (1 + mask::ceil_div(columns, mask::kTile)) / 2;
-  const auto readers = std::ranges::count_if(ir.operators, [&](const Operator& other) {
-    return has_dense_mask(other) && other.inputs[kMaskData] == op.inputs[kMaskData];
-  });
   return extent.kv_len <= kMostKeys && !crowds_a_row(extent, planes(ir, op)) &&
          work <= (readers == 1 ? kMostTiles : kMostTilesOfMany);
 }
@@ -107,14 +106,26 @@ void put_mask_into_score(const graph::Ir& ir, Operator& op) {
 
 }  // namespace
 
-graph::Ir with_masks_in_scores(const graph::Ir& ir) {
-  graph::Ir result = ir;
-  for (Operator& op : result.operators) {
-    if (is_of_scores(ir, op) && is_small(ir, op)) {  // by all readers of a mask, as they were
-      put_mask_into_score(ir, op);
+// A layout that one attention needs is there for others of the same mask.
+graph::Ir with_masks_in_scores(graph::Ir ir) {
+  std::map<std::pair<int, std::string>, std::vector<Operator*>> readers;
+  for (Operator& op : ir.operators) {
+    if (has_dense_mask(op)) {
+      readers[{op.inputs[kMaskData], fixed_mask(op).digest()}].push_back(&op);
     }
   }
-  return result;
+  for (const auto& entry : readers) {
+    const std::vector<Operator*>& ops = entry.second;
+    const bool are_of_scores = std::ranges::all_of(ops, [&](const Operator* op) {
+      return is_of_scores(ir, *op) && is_small(ir, *op, ops.size());
+    });
+    for (Operator* op : ops) {
+      if (are_of_scores) {
+        put_mask_into_score(ir, *op);
+      }
+    }
+  }
+  return ir;
 }
 
 }  // namespace stof::fusion

@@ -85,11 +85,6 @@ void set_planes(RunTimeMask& mask) {
   build.max_keys = mask.features.mask_batch * mask.features.mask_heads * plane_keys;
 }
 
-Mask fixed_mask(const graph::Operator& attention) {
-  const auto* given = graph::find_attribute<Mask>(attention, "mask");
-  return given == nullptr ? Mask() : *given;
-}
-
 // The values that the expressions of the fixed mask read, by name.
 std::map<std::string, int> captures_of_mask(const graph::Operator& attention) {
   std::map<std::string, int> captures;
@@ -106,11 +101,6 @@ std::vector<int> data_of_mask(const graph::Operator& attention) {
   const bool arrives = graph::find_attribute<std::string>(attention, "mask_form") != nullptr;
   return arrives ? std::vector<int>(attention.inputs.begin() + kMaskData, attention.inputs.end())
                  : std::vector<int>();
-}
-
-std::int64_t max_part_tiles(const graph::Operator& attention) {
-  const auto* most = graph::find_attribute<std::int64_t>(attention, "max_part_tiles");
-  return most == nullptr ? 0 : *most;
 }
 
 // All that a layout depends on: attentions for which it is the same share one.
@@ -140,6 +130,16 @@ bool is_of_runs(LayoutArrayKind kind) {
 }
 
 }  // namespace
+
+Mask fixed_mask(const graph::Operator& attention) {
+  const auto* given = graph::find_attribute<Mask>(attention, "mask");
+  return given == nullptr ? Mask() : *given;
+}
+
+std::int64_t max_part_tiles(const graph::Operator& attention) {
+  const auto* most = graph::find_attribute<std::int64_t>(attention, "max_part_tiles");
+  return most == nullptr ? 0 : *most;
+}
 
 bool RunTimeMask::has_key_rows() const {
   return build.max_keys <= kMostKeys;

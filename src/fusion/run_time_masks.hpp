@@ -34,6 +34,11 @@ struct RunTimeMask {
   bool has_key_rows() const;  // whether there is room for all of them
 };
 
+// Of an attention: the mask that is known when the graph is built, and the bound on tiles of the
+// one that arrives, 0 for none.
+Mask fixed_mask(const graph::Operator& attention);
+std::int64_t max_part_tiles(const graph::Operator& attention);
+
 // Lengths of keys that arrive as the mask become kv_lengths where an attention has none: every
 // kernel takes those, and nothing has to be built.
 graph::Ir with_kv_lengths(graph::Ir ir);

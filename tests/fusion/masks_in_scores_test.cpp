@@ -1,6 +1,7 @@
 // Dense masks that arrive as part of scores.
 #include "fusion/masks_in_scores.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -81,6 +82,23 @@ TEST_CASE("of many tiles a mask keeps its layout, and of fewer where it serves s
   CHECK_FALSE(is_part_of_score({.batch = 4, .length = 512, .head_dim = 128}));
   CHECK_FALSE(is_part_of_score({.batch = 4, .length = 512, .attentions = 2}));
   CHECK(is_part_of_score({.length = 512, .attentions = 2}));
+}
+
+TEST_CASE("attentions of one mask have it in their scores all or none") {
+  const auto in_scores = [](const Mask& fixed) {
+    Graph graph("attention");
+    const Tensor q = graph.input("q", {1, 2, 64, 64}, DType::Float16);
+    const Tensor wide = graph.input("wide", {1, 2, 64, 64}, DType::Float32);
+    const MaskInput mask = graph.mask_input("m", {1, 1, 64, 64}, {});
+    graph.output("x", graph.attention(q, q, q, {.mask_input = mask}));
+    graph.output("y", graph.attention(wide, wide, wide, {.mask = fixed, .mask_input = mask}));
+    const graph::Ir ir = fusion::with_masks_in_scores(graph.ir());
+    return std::ranges::count_if(ir.operators, [](const graph::Operator& op) {
+      return op.kind == graph::OpKind::Attention && !op.attributes.contains("mask_form");
+    });
+  };
+  CHECK(in_scores(Mask()) == 0);
+  CHECK(in_scores(causal()) == 1);  // beside another fixed mask, it is another mask
 }
 
 TEST_CASE("masks of a few queries are part of the score, however many keys there are") {
