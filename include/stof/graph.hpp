@@ -59,9 +59,9 @@ enum class MaskForm : std::uint8_t { KeyLengths, CuSeqlens, Dense, Csr };
 struct MaskInputOptions {
   MaskForm form = MaskForm::Dense;
   // Bound on the 64 x 64 tiles that are neither empty nor full for which there is room on a GPU;
-  // 0 = no bound.
+  // 0 = no bound. With a bound, small Dense masks have tiles too, which without one have none.
   std::int64_t max_part_tiles = 0;
-  Mask like = {};  // a sample that drives selection and tuning
+  Mask like = {};  // a sample of what arrives: its tiles drive selection and tuning
 };
 
 // A mask whose content is known at run time, with the graph inputs that carry it:
