@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <limits>
 #include <random>
@@ -82,11 +83,9 @@ HostTensor spread_integers(DType dtype, const std::vector<std::int64_t>& shape, 
   return tensor;
 }
 
-HostTensor ones(DType dtype, const std::vector<std::int64_t>& shape) {
-  HostTensor tensor(dtype, shape);
-  for (std::int64_t i = 0; i < tensor.element_count(); ++i) {
-    tensor.set(i, 1);
-  }
+HostTensor all_true(const std::vector<std::int64_t>& shape) {
+  HostTensor tensor(DType::Bool, shape);
+  std::ranges::fill(tensor.bytes(), std::byte{1});
   return tensor;
 }
 
@@ -108,7 +107,7 @@ HostTensor integers_for(const graph::Ir& ir, int id) {
     const bool is_captured = std::any_of(op.captures.begin(), op.captures.end(),
                                          [&](const auto& capture) { return capture.second == id; });
     if (op.kind == OpKind::Attention && value.dtype == DType::Bool && is_captured) {
-      return ones(value.dtype, shape);  // a mask in the score, whose kernels see all keys
+      return all_true(shape);  // a mask in the score, whose kernels see all keys
     }
     for (const std::size_t input : {3, 4, 5}) {  // numbers of keys, and a mask that arrives
       if (op.kind == OpKind::Attention && reads(input)) {

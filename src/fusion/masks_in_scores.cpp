@@ -34,13 +34,11 @@ bool has_dense_mask(const Operator& op) {
 // tensors or tables would wait for it, bands that do not begin with the first key are in no steps
 // of whole chunks, and only kernels for 16 bits see all keys as fast as those that the mask shows.
 bool is_of_scores(const graph::Ir& ir, const Operator& op) {
-  if (!has_dense_mask(op) || size_bytes(graph::value_at(ir, op.inputs[0]).dtype) != 2) {
-    return false;
-  }
+  const bool has_16_bits = size_bytes(graph::value_at(ir, op.inputs[0]).dtype) == 2;
   const auto* score = graph::find_attribute<Expr>(op, "score");
   const Mask fixed = fixed_mask(op);
   const bool begins_with_first_key = fixed.is_full() || fixed.digest() == causal().digest();
-  return max_part_tiles(op) == 0 && op.captures.empty() && begins_with_first_key &&
+  return has_16_bits && max_part_tiles(op) == 0 && op.captures.empty() && begins_with_first_key &&
          (score == nullptr || expr::names_used(*score).tables.empty());
 }
 
@@ -94,9 +92,8 @@ void put_mask_into_score(const graph::Ir& ir, Operator& op) {
       shape[0].value() == 1 ? Expr(0) : batch_index(),
       shape[1].value() == 1 ? Expr(0) : head_index(), query_position(), key_position());
   const auto* given = graph::find_attribute<Expr>(op, "score");
-  op.attributes["score"] =
-      select(is_seen, given == nullptr ? Expr::scalar("score", ScalarType::Float) : *given,
-             -std::numeric_limits<double>::infinity());
+  op.attributes["score"] = select(is_seen, given == nullptr ? score() : *given,
+                                  -std::numeric_limits<double>::infinity());
   op.captures.emplace(name, data);
   op.inputs.resize(kMaskData);
   for (const char* attribute : {"mask_form", "max_part_tiles", "like"}) {

@@ -22,7 +22,7 @@ using mask::InputForm;
 
 namespace {
 
-constexpr std::size_t kKvLengths = 3;                      // inputs of attention
+constexpr std::size_t kKvLengths = 3;                      // input of attention
 constexpr std::int64_t kMostKeys = std::int64_t{1} << 26;  // in a list: 256 MiB
 
 InputForm input_form(std::string_view name) {
