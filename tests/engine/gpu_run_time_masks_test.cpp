@@ -1,6 +1,8 @@
 // Masks that arrive at run time, on a GPU: against the reference, and against the fixed mask of the
 // same content.
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -91,6 +93,15 @@ HostTensor dense_of(const Mask& mask, const mask::Extent& extent, std::int64_t b
     }
   }
   return keep;
+}
+
+// Whatever byte is not 0 is true.
+void use_other_bytes(HostTensor& keep) {
+  std::uint8_t next = 0;
+  for (std::byte& byte : keep.bytes()) {
+    next = next == 255 ? 1 : next + 1;
+    byte = byte == std::byte{0} ? byte : std::byte{next};
+  }
 }
 
 // With room for `count` columns.
@@ -326,6 +337,7 @@ TEST_CASE("small dense masks as part of scores, a byte for each") {
     mask::Extent of_rows = extent;
     of_rows.kv_len = rows[3].value();
     tensors.emplace("m", dense_of(hostile, of_rows, one.mask_batch, one.mask_heads));
+    use_other_bytes(tensors.at("m"));
     if (one.has_score) {
       options.score = 5.0 * tanh(score() / 5.0);
     }
@@ -341,6 +353,45 @@ TEST_CASE("small dense masks as part of scores, a byte for each") {
     graph.output("lse", result.lse);
     check(graph, tensors, kAttention, dtype == DType::Float16 ? kTolerance : 6e-3);
     CHECK(gpu().build(graph).explain().find("layout of") == std::string::npos);
+  }
+}
+
+TEST_CASE("a mask of bytes and a bias of halves in one score") {
+  const Mask hostile = random_tokens(0.4, 5) && Mask(query_position() % 5 != 2);
+  for (const Mask& fixed : {Mask(), causal(), sliding_window(100, 30)}) {
+    for (const auto& sizes :
+         std::vector<std::array<std::int64_t, 3>>{{64, 64, 64},
+                                                  {200, 208, 64},
+                                                  {130, 272, 128},
+                                                  {321, 328, 80},  // halves in chunks, bytes not
+                                                  {900, 912, 64},
+                                                  {300, 304, 256},
+                                                  {3, 640, 64}}) {
+      const std::int64_t q_len = sizes[0], kv_len = sizes[1], head_dim = sizes[2];
+      INFO(fixed.text() << ": " << q_len << " queries, " << kv_len << " keys, " << head_dim
+                        << " dimensions");
+      constexpr std::int64_t kBatch = 2, kHeads = 4;
+      Graph graph("attention");
+      const Tensor q = graph.input("q", {kBatch, kHeads, q_len, head_dim}, DType::Float16);
+      const Tensor k = graph.input("k", {kBatch, kHeads, kv_len, head_dim}, DType::Float16);
+      const Tensor v = graph.input("v", {kBatch, kHeads, kv_len, head_dim}, DType::Float16);
+      const Capture keep = graph.capture(graph.input("m", {1, 1, q_len, kv_len}, DType::Bool));
+      const Capture bias =
+          graph.capture(graph.input("bias", {kHeads, q_len, kv_len}, DType::Float16));
+      const Expr is_seen = keep(0, 0, query_position(), key_position());
+      const Score biased = score() + bias(head_index(), query_position(), key_position());
+      graph.output(
+          "o", graph.attention(q, k, v,
+                               {.mask = fixed, .score = select(is_seen, biased, score() - 2.0)}));
+      HostTensors tensors;
+      tensors.emplace("q", random_tensor({kBatch, kHeads, q_len, head_dim}, 1, DType::Float16));
+      tensors.emplace("k", random_tensor({kBatch, kHeads, kv_len, head_dim}, 2, DType::Float16));
+      tensors.emplace("v", random_tensor({kBatch, kHeads, kv_len, head_dim}, 3, DType::Float16));
+      tensors.emplace("bias", random_tensor({kHeads, q_len, kv_len}, 4, DType::Float16));
+      tensors.emplace("m", dense_of(hostile, {1, 1, q_len, kv_len}));
+      use_other_bytes(tensors.at("m"));
+      check(graph, tensors, kAttention);
+    }
   }
 }
 
