@@ -67,7 +67,7 @@ TileWork tile_work(const mask::AttentionTiles& tiles) {
 double layout_us(const mask::MaskFeatures& features, LayoutContent content) {
   constexpr std::int64_t kMostAtOnce = 1 << 14;  // tiles of which lists are built at once
   constexpr double kRunsUs = 1.5;
-  constexpr double kAtOnceUs = 7;
+  constexpr double kAtOnceUs = 9;
   constexpr double kTilesUs = 22;
   constexpr double kKeysUs = 42;
   constexpr double kTileUs = 0.001;

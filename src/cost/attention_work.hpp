@@ -32,7 +32,8 @@ TileWork tile_work(const mask::AttentionTiles& tiles);
 // lists of tiles, or of keys.
 enum class LayoutContent : std::uint8_t { Runs, Tiles, Keys };
 
-// How long that takes, by times on an H200 (bench.layout_build) but for the start of a graph.
+// How long that takes, by times on an H200: of launches with it and without where tiles are so few
+// that their lists are built at once, else of bench.layout_build but for the start of a graph.
 double layout_us(const mask::MaskFeatures& features, LayoutContent content);
 
 // Whether packing leaves query tiles next to as many key tiles as they had.

@@ -34,10 +34,12 @@ TEST_CASE("what is made of masks that arrive takes about as long as the bench sa
     features.part_tiles = part_tiles;
     return features;
   };
-  const auto close_to = [](double time_us) { return doctest::Approx(time_us).epsilon(0.3); };
-  // Of an H200, 2026-11-26: dense and random1; a graph of one kernel takes 2.9.
-  CHECK(cost::layout_us(features_of(1024, 256), LayoutContent::Tiles) == close_to(8.5 - 2.9));
-  CHECK(cost::layout_us(features_of(4096, 4096), LayoutContent::Tiles) == close_to(12.0 - 2.9));
+  const auto close_to = [](double time_us) { return doctest::Approx(time_us).epsilon(0.25); };
+  // Of an H200, 2026-11-29: attention with a window and global tokens, which arrive, and are known.
+  CHECK(cost::layout_us(features_of(128, 4), LayoutContent::Tiles) == close_to(14.3 - 5.0));
+  CHECK(cost::layout_us(features_of(1024, 76), LayoutContent::Tiles) == close_to(19.9 - 10.2));
+  CHECK(cost::layout_us(features_of(4096, 316), LayoutContent::Tiles) == close_to(32.5 - 22.0));
+  // 2026-11-26: dense and random1; a graph of one kernel takes 2.9.
   CHECK(cost::layout_us(features_of(16384, 65536), LayoutContent::Tiles) == close_to(287.7 - 2.9));
   CHECK(cost::layout_us(features_of(16384, 256), LayoutContent::Tiles) < 100);
   CHECK(cost::layout_us(features_of(1024, 256), LayoutContent::Keys) == close_to(50.1 - 2.9));
