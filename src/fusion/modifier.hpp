@@ -44,8 +44,11 @@ class Modifier {
   bool has_score() const { return variables_.at("score").is_string(); }
   // Whether a score reads tables or tensors at places that depend on the key; whether what it
   // computes takes many registers, as tanh and random numbers do; and of how many tensors kernels
-  // keep tiles, since their rows lie along keys.
+  // keep tiles, since their rows lie along keys, be it of bytes and no others that depend on it.
   bool score_reads_by_key() const { return variables_.at("score_reads_by_key").get<bool>(); }
+  bool score_reads_bytes_alone() const {
+    return variables_.at("score_reads_bytes_alone").get<bool>();
+  }
   bool score_takes_registers() const { return takes_registers_; }
   std::int64_t tile_count() const;
   bool has_tiles() const { return tile_count() > 0; }

@@ -102,10 +102,16 @@ std::optional<KernelConfig> band_setting_for_scores(const Use& use, KernelConfig
     config.at("tile_k") = mask::ceil_div(keys, kStep) * kStep + tile_q - mask::kTile;
     config.at("step") = kStep;
   }
-  // Beside three stages and tiles of biases an SM has room for one block.
+  // Beside three stages and tiles of biases an SM has room for one block; of two stages and 64
+  // queries for three, where tiles are of one mask of bytes: a thread has 151 registers.
   if (modifier.has_tiles() && config.at("stages") > 2) {
     config.at("stages") = 2;
     config.at("overlap") = 0;
+    const bool is_small = config.at("tile_q") == mask::kTile && config.at("key_groups") == 1;
+    if (is_small && modifier.tile_count() == 1 && modifier.score_reads_bytes_alone() &&
+        !modifier.score_takes_registers()) {
+      config.at("blocks_per_sm") = 3;
+    }
   }
   return is_setting(use, config) ? std::optional(config) : std::nullopt;
 }

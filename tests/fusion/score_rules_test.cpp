@@ -27,7 +27,7 @@ struct Size {
   std::int64_t queries = 0;  // or as many as keys
 };
 
-enum class Kind { SoftCap, Alibi, Distances, Pairs, TwicePairs, Dropped };
+enum class Kind { SoftCap, Alibi, Distances, Pairs, TwicePairs, Shown, ShownPairs, Dropped };
 
 Score modifier_of(Graph& graph, const Size& size, Kind kind, std::int64_t keys, DType dtype) {
   const Expr distance = key_position() - query_position();
@@ -50,6 +50,13 @@ Score modifier_of(Graph& graph, const Size& size, Kind kind, std::int64_t keys, 
       return score() + pairs("bias");
     case Kind::TwicePairs:
       return score() + pairs("bias") + pairs("mask");
+    case Kind::Shown:
+    case Kind::ShownPairs: {
+      const Expr is_seen = graph.capture(graph.input("seen", {size.length, keys}, DType::Bool))(
+          query_position(), key_position());
+      return select(is_seen, kind == Kind::Shown ? score() : score() + pairs("bias"),
+                    score() - 1e4);
+    }
     case Kind::Dropped:
       return select(keep(7, query_position(), key_position(), 0.9), score(), score() - 1e4);
   }
@@ -208,6 +215,24 @@ TEST_CASE("tiles of biases take the place of a stage") {
   CHECK(chosen(with).config.at("key_groups") == 2);
   CHECK(chosen(with).config.at("stages") == 2);
   CHECK(chosen(with).config.at("overlap") == 0);
+}
+
+TEST_CASE("beside tiles of bytes an SM has room for three bands of narrow heads") {
+  const auto blocks = [](Kind kind, std::int64_t batch = 4) {
+    const Size size = {.batch = batch, .length = 512};
+    return chosen(scored(causal(), size, kind)).config.at("blocks_per_sm");
+  };
+  CHECK(wide_tiles(causal(), {.batch = 4, .length = 512}, Kind::Shown) ==
+        "band_sm90 64 x 64, 1 groups, 2 stages, 3 blocks, overlap 0, order 1");
+  CHECK(blocks(Kind::Pairs) == 2);
+  CHECK(blocks(Kind::ShownPairs) == 2);
+  CHECK(blocks(Kind::SoftCap) == 2);
+  CHECK(blocks(Kind::Shown, 1) <= 2);  // two warp groups, of half as many registers
+  // Large tiles keep what they have beside biases.
+  for (const std::int64_t head_dim : {40, 56}) {
+    const Size size = {.batch = 4, .heads = 16, .length = 512, .head_dim = head_dim};
+    CHECK(wide_tiles(Mask(), size, Kind::Shown) == wide_tiles(Mask(), size, Kind::Pairs));
+  }
 }
 
 TEST_CASE("lists have as many blocks as leave registers for what scores read") {
