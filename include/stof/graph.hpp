@@ -59,9 +59,10 @@ enum class MaskForm : std::uint8_t { KeyLengths, CuSeqlens, Dense, Csr };
 struct MaskInputOptions {
   MaskForm form = MaskForm::Dense;
   // Bound on the 64 x 64 tiles that are neither empty nor full for which there is room on a GPU;
-  // 0 = no bound. With a bound, small Dense masks have tiles too, which without one have none.
+  // 0 = no bound. With a bound, Dense masks always have tiles; without one they have none where
+  // reading all of their bytes should be faster.
   std::int64_t max_part_tiles = 0;
-  Mask like = {};  // a sample of what arrives: its tiles drive selection and tuning
+  Mask like = {};  // a sample of what arrives, which shows a key: drives selection and tuning
 };
 
 // A mask whose content is known at run time, with the graph inputs that carry it:

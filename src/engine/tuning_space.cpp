@@ -18,15 +18,19 @@ using fusion::Scheme;
 
 namespace {
 
-graph::Ir prepared(const graph::Ir& ir, const fusion::BuildLayout& build_layout) {
+graph::Ir prepared(const graph::Ir& ir, const fusion::TemplateLibrary& templates,
+                   const base::DeviceProfile& device, const fusion::BuildLayout& build_layout) {
   fusion::MaskArraysByMask masks(build_layout);
-  return fusion::prepare(ir, masks);
+  return fusion::prepare(ir, templates, device, masks);
 }
 
 // A segment alone, in one piece.
 Decisions in_one_piece(const graph::Ir& segment) {
   const std::size_t count = fusion::operator_order(segment).size();
-  return {.scheme = Scheme(std::vector<bool>(count, false)), .settings = {}, .lists_all = false};
+  return {.scheme = Scheme(std::vector<bool>(count, false)),
+          .settings = {},
+          .lists_all = false,
+          .is_prepared = true};
 }
 
 // The launch that a setting is for: copies in front of it are none.
@@ -45,7 +49,7 @@ TuningSpace::TuningSpace(const graph::Ir& ir, const fusion::TemplateLibrary& tem
     : templates_(templates),
       device_(device),
       build_layout_(fusion::remembering(std::move(build_layout))),
-      ir_(prepared(ir, build_layout_)),
+      ir_(prepared(ir, templates_, device_, build_layout_)),
       order_(fusion::operator_order(ir_)),
       keys_(ir_, order_, fusion::Readers(ir_), fusion::Placement(ir_)) {}
 

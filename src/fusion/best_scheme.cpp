@@ -12,7 +12,7 @@ namespace stof::fusion {
 
 std::optional<Proposal> best_scheme(const graph::Ir& ir, const TemplateLibrary& templates,
                                     const base::DeviceProfile& device, MaskArraysByMask& masks) {
-  const graph::Ir prepared = prepare(ir, masks);
+  const graph::Ir prepared = prepare(ir, templates, device, masks);
   const OperatorOrder order = operator_order(prepared);
   const Decisions none;
   GroupPlanner planner(prepared, order, templates, device, masks, none);

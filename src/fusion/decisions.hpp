@@ -24,6 +24,7 @@ struct Decisions {
   std::optional<Scheme> scheme;             // of operator_order() of the graph
   std::map<std::string, Setting> settings;  // by problem_key()
   bool lists_all = false;  // Lowered::options has every setting that is allowed, up to kMostListed
+  bool is_prepared = false;  // the graph comes from prepare(), or is a part of one that does
 
   // nullptr where there is none for the problem.
   const Setting* find(const nlohmann::json& problem) const;

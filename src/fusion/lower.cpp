@@ -237,7 +237,7 @@ Lowered lower(const graph::Ir& ir, const TemplateLibrary& templates,
               const base::DeviceProfile& device, const BuildLayout& build_layout,
               const Decisions& decisions) {
   MaskArraysByMask masks(build_layout);
-  const graph::Ir prepared = prepare(ir, masks);
+  const graph::Ir prepared = decisions.is_prepared ? ir : prepare(ir, templates, device, masks);
   const OperatorOrder order = operator_order(prepared);
   Lowerer lowerer(prepared, order, templates, device, masks, decisions);
   return lowerer.run(decisions.scheme ? *decisions.scheme : lowerer.best_scheme());

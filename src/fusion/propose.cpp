@@ -195,7 +195,7 @@ std::vector<Proposal> propose_schemes(const graph::Ir& ir, const TemplateLibrary
                                       const base::DeviceProfile& device,
                                       const BuildLayout& build_layout, std::size_t count) {
   MaskArraysByMask masks(build_layout);
-  const graph::Ir prepared = prepare(ir, masks);
+  const graph::Ir prepared = prepare(ir, templates, device, masks);
   const OperatorOrder order = operator_order(prepared);
   const Decisions none;
   GroupPlanner planner(prepared, order, templates, device, masks, none);

@@ -118,7 +118,7 @@ class Search {
 std::string why_unused(const KernelTemplate& kernel, const Ir& ir, const TemplateLibrary& templates,
                        const base::DeviceProfile& device, const BuildLayout& build_layout) {
   MaskArraysByMask masks(build_layout);
-  const Ir prepared = prepare(ir, masks);
+  const Ir prepared = prepare(ir, templates, device, masks);
   const OperatorOrder order = operator_order(prepared);
   const Decisions none;
   GroupPlanner planner(prepared, order, templates, device, masks, none);

@@ -183,8 +183,8 @@ MakeOptions fixed_to(const Mask& mask) {
 }
 
 constexpr mask::Extent kSmall = {.batch = 2, .heads = 4, .q_len = 200, .kv_len = 200};
-// A bound on part tiles, of which there are fewer: small dense masks have no tiles but where there
-// is a bound.
+// A bound on part tiles, of which there are fewer: dense masks always have tiles where there is
+// one.
 constexpr std::int64_t kHasTiles = 1000;
 // Of so many keys, few that are seen are gathered in half the time that blocks of tiles take.
 constexpr mask::Extent kLong = {.batch = 2, .heads = 4, .q_len = 256, .kv_len = 1024};

@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include "base/device_profile.hpp"
+#include "fusion/lowering_testing.hpp"
 #include "fusion/prepare.hpp"
 #include "graph/normalise.hpp"
 #include "reference/testing.hpp"
@@ -129,8 +131,9 @@ TEST_CASE("masks in scores show all keys") {
   const stof::MaskInput mask = built.mask_input("m", {1, 1, 64, 64}, {});
   built.output("y", built.attention(q, q, q, {.mask_input = mask}));
   stof::fusion::MaskArraysByMask masks;
-  const HostTensors tensors = engine::random_tensors(
-      stof::fusion::prepare(graph::normalise_but_attention(built.ir()), masks));
+  const HostTensors tensors = engine::random_tensors(stof::fusion::prepare(
+      graph::normalise_but_attention(built.ir()), stof::testing::shipped_templates(),
+      stof::base::shipped_profile("h200"), masks));
   const stof::HostTensor& seen = tensors.at("m");
   for (std::int64_t i = 0; i < seen.element_count(); ++i) {
     CHECK(seen.at(i) == 1);

@@ -66,7 +66,7 @@ TEST_CASE("a mask that arrives at run time is planned without a GPU") {
   const Builder builder(folder);
   const auto plan_of = [&](std::int64_t max_part_tiles) {
     stof::Graph graph("run_time");
-    const auto q = graph.input("q", {1, 2, 2000, 64}, DType::Float16);
+    const auto q = graph.input("q", {1, 16, 2000, 64}, DType::Float16);
     const auto mask = graph.mask_input(
         "m", {1, 1, 2000, 2000},
         {.form = stof::MaskForm::Dense, .max_part_tiles = max_part_tiles, .like = stof::causal()});

@@ -2,12 +2,19 @@
 #include "fusion/masks_in_scores.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
 #include "fusion/lowering_testing.hpp"
+#include "fusion/prepare.hpp"
+#include "fusion/segment_graph.hpp"
 #include "graph/op_info.hpp"
 #include "stof/stof.hpp"
 
@@ -40,17 +47,38 @@ Graph attention(const Problem& of) {
   return graph;
 }
 
+// The graph as it is planned, and which of its two ways, with tiles and without, is faster.
+graph::Ir with_scores(const Graph& graph, double tiles_us = 2, double scores_us = 1) {
+  return fusion::with_masks_in_scores(graph.ir(), [&](const graph::Ir& of) {
+    const bool has_tiles = std::ranges::any_of(of.operators, [](const graph::Operator& op) {
+      return op.attributes.contains("mask_form");
+    });
+    return has_tiles ? tiles_us : scores_us;
+  });
+}
+
 graph::Operator attention_of(const Problem& of) {
-  const graph::Ir ir = fusion::with_masks_in_scores(attention(of).ir());
+  const graph::Ir ir = with_scores(attention(of));
   return *std::ranges::find(ir.operators, graph::OpKind::Attention, &graph::Operator::kind);
 }
 
-bool is_part_of_score(const Problem& of) {
-  return attention_of(of).attributes.count("mask_form") == 0;
+std::int64_t in_scores(const graph::Ir& ir) {
+  return std::ranges::count_if(ir.operators, [](const graph::Operator& op) {
+    return op.kind == graph::OpKind::Attention && !op.attributes.contains("mask_form");
+  });
+}
+
+bool can_be_part_of_score(const Problem& of) {
+  return in_scores(with_scores(attention(of))) == 1;
 }
 
 std::string score_of(const Problem& of) {
   return graph::find_attribute<Expr>(attention_of(of), "score")->text();
+}
+
+// Whether it is by what the model says of a GPU.
+bool is_part_of_score(const Problem& of, const char* device = "h200") {
+  return testing::lowered_by(attention(of), {}, device).program.layouts.empty();
 }
 
 }  // namespace
@@ -74,54 +102,111 @@ TEST_CASE("what is not seen has a score of minus infinity") {
   CHECK(graph::find_attribute<Mask>(op, "mask")->digest() == causal().digest());
 }
 
-TEST_CASE("of many tiles a mask keeps its layout, and of fewer where it serves several") {
-  CHECK(is_part_of_score({.length = 1024}));
-  CHECK(is_part_of_score({.batch = 4, .length = 512}));
-  CHECK_FALSE(is_part_of_score({.length = 1025}));
-  CHECK_FALSE(is_part_of_score({.batch = 8, .length = 512}));
-  CHECK_FALSE(is_part_of_score({.batch = 4, .length = 512, .head_dim = 128}));
-  CHECK_FALSE(is_part_of_score({.batch = 4, .length = 512, .attentions = 2}));
-  CHECK(is_part_of_score({.length = 512, .attentions = 2}));
+TEST_CASE("a mask is part of scores where that should be faster") {
+  const Graph graph = attention({});
+  CHECK(in_scores(with_scores(graph, 2, 1)) == 1);
+  CHECK(in_scores(with_scores(graph, 1, 2)) == 0);
+  const double never = std::numeric_limits<double>::infinity();
+  CHECK(in_scores(with_scores(graph, 2, never)) == 0);
+  CHECK(in_scores(with_scores(graph, never, 2)) == 1);
+}
+
+TEST_CASE("attentions of one mask, and they alone, are predicted together") {
+  Graph graph("attention");
+  const Tensor q = graph.input("q", {1, 2, 64, 64}, DType::Float16);
+  const MaskInput a = graph.mask_input("a", {1, 1, 64, 64}, {});
+  const MaskInput b = graph.mask_input("b", {1, 1, 64, 64}, {});
+  const Tensor x = graph.attention(q, q, q, {.mask_input = a});
+  const Tensor y = graph.attention(graph.gelu(x), q, q, {.mask_input = a});
+  graph.output("y", graph.attention(y, q, q, {.mask_input = b}));
+  std::vector<std::size_t> attentions;
+  const graph::Ir ir = fusion::with_masks_in_scores(graph.ir(), [&](const graph::Ir& of) {
+    CHECK(std::ranges::all_of(of.operators, [](const graph::Operator& op) {
+      return op.kind == graph::OpKind::Attention;
+    }));
+    attentions.push_back(of.operators.size());
+    return of.operators.size() == 2 ? 1.0 : 3.0 - static_cast<double>(attentions.size());
+  });
+  CHECK(attentions == std::vector<std::size_t>{2, 2, 1, 1});
+  CHECK(in_scores(ir) == 1);
+}
+
+TEST_CASE("of equal attentions with equal masks one is predicted") {
+  Graph graph("attention");
+  Tensor q = graph.input("q", {1, 2, 64, 64}, DType::Float16);
+  for (const char* name : {"a", "b", "c"}) {
+    q = graph.gelu(
+        graph.attention(q, q, q, {.mask_input = graph.mask_input(name, {1, 1, 64, 64}, {})}));
+  }
+  graph.output("y", q);
+  int predictions = 0;
+  const graph::Ir ir = fusion::with_masks_in_scores(
+      graph.ir(), [&](const graph::Ir&) { return 2.0 - static_cast<double>(predictions++); });
+  CHECK(predictions == 2);
+  CHECK(in_scores(ir) == 3);
 }
 
 TEST_CASE("attentions of one mask have it in their scores all or none") {
-  const auto in_scores = [](const Mask& fixed) {
+  const auto of_wide = [](const Mask& fixed) {
     Graph graph("attention");
     const Tensor q = graph.input("q", {1, 2, 64, 64}, DType::Float16);
     const Tensor wide = graph.input("wide", {1, 2, 64, 64}, DType::Float32);
     const MaskInput mask = graph.mask_input("m", {1, 1, 64, 64}, {});
     graph.output("x", graph.attention(q, q, q, {.mask_input = mask}));
     graph.output("y", graph.attention(wide, wide, wide, {.mask = fixed, .mask_input = mask}));
-    const graph::Ir ir = fusion::with_masks_in_scores(graph.ir());
-    return std::ranges::count_if(ir.operators, [](const graph::Operator& op) {
-      return op.kind == graph::OpKind::Attention && !op.attributes.contains("mask_form");
-    });
+    return in_scores(with_scores(graph));
   };
-  CHECK(in_scores(Mask()) == 0);
-  CHECK(in_scores(causal()) == 1);  // beside another fixed mask, it is another mask
+  CHECK(of_wide(Mask()) == 0);
+  CHECK(of_wide(causal()) == 1);  // beside another fixed mask, it is another mask
 }
 
-TEST_CASE("masks of a few queries are part of the score, however many keys there are") {
-  CHECK(is_part_of_score({.batch = 64, .length = 30000, .queries = 4, .attentions = 32}));
-  CHECK_FALSE(is_part_of_score({.batch = 64, .length = 30000, .queries = 5}));
+TEST_CASE("few tiles are faster by scores, and fewer where they serve several attentions") {
+  CHECK(is_part_of_score({.length = 768}));
+  CHECK(is_part_of_score({.batch = 8, .heads = 8, .length = 208}));
+  CHECK_FALSE(is_part_of_score({.length = 2048}));
+  CHECK_FALSE(is_part_of_score({.batch = 16, .length = 512}));
+  CHECK_FALSE(is_part_of_score({.length = 768, .attentions = 12}));
+  CHECK(is_part_of_score({.length = 128, .attentions = 12}));
 }
 
-TEST_CASE("a last row that all tiles would copy again and again is left to tiles of a layout") {
-  CHECK(is_part_of_score({.batch = 8, .heads = 8, .length = 192}));
-  CHECK_FALSE(is_part_of_score({.batch = 8, .heads = 8, .length = 208}));
-  CHECK(is_part_of_score({.batch = 4, .heads = 8, .length = 208}));
-  CHECK(is_part_of_score({.batch = 8, .heads = 8, .length = 208, .mask_batch = 8}));
-  CHECK(is_part_of_score({.batch = 8, .heads = 8, .length = 197}));  // read, not copied
-  CHECK_FALSE(is_part_of_score({.batch = 16, .length = 1024, .queries = 1}));
-  CHECK(is_part_of_score({.batch = 8, .length = 1024, .queries = 1}));
+TEST_CASE("what a mask should be like counts") {
+  const MaskInputOptions window = {.like = sliding_window(32, 32)};
+  CHECK(is_part_of_score({.batch = 2, .length = 1024, .queries = 256}));
+  CHECK_FALSE(is_part_of_score({.batch = 2, .length = 1024, .queries = 256, .input = window}));
+}
+
+TEST_CASE("masks of a few queries of many keys are part of the score") {
+  for (const std::int64_t queries : {1, 4, 8, 32}) {
+    CAPTURE(queries);
+    CHECK(is_part_of_score({.heads = 32, .length = 4096, .head_dim = 128, .queries = queries}));
+  }
+}
+
+TEST_CASE("a graph that is prepared, or a segment of it, stays as it is") {
+  const Graph graph = attention({.length = 768, .attentions = 12});
+  fusion::MaskArraysByMask masks;
+  const base::DeviceProfile device = base::shipped_profile("h200");
+  const auto prepare = [&](const graph::Ir& ir) {
+    return fusion::prepare(ir, testing::shipped_templates(), device, masks);
+  };
+  const graph::Ir once = prepare(graph::normalise_but_attention(graph.ir()));
+  CHECK(in_scores(once) == 0);
+  CHECK(in_scores(prepare(once)) == 0);
+  const graph::Ir segment = fusion::segment_graph(once, std::array{0});
+  REQUIRE(in_scores(prepare(segment)) == 1);  // alone it would be otherwise
+  const auto lowered = fusion::lower(segment, testing::shipped_templates(), device, {},
+                                     {.scheme = {}, .settings = {}, .is_prepared = true});
+  CHECK(lowered.program.layouts.size() == 1);
 }
 
 TEST_CASE("a bound on tiles, other forms and what reads tensors keep their layouts") {
-  CHECK_FALSE(is_part_of_score({.input = {.max_part_tiles = 5}}));
-  CHECK_FALSE(is_part_of_score({.fixed = sliding_window(20, 0)}));
-  CHECK_FALSE(is_part_of_score({.dtype = DType::Float32}));
+  CHECK(can_be_part_of_score({.length = 16384}));
+  CHECK_FALSE(can_be_part_of_score({.length = 16385}));
+  CHECK_FALSE(can_be_part_of_score({.input = {.max_part_tiles = 5}}));
+  CHECK_FALSE(can_be_part_of_score({.fixed = sliding_window(20, 0)}));
+  CHECK_FALSE(can_be_part_of_score({.dtype = DType::Float32}));
   const Table table("mask", std::vector<double>(128, 0.5));
-  CHECK_FALSE(is_part_of_score({.score = score() + table[key_position()]}));
+  CHECK_FALSE(can_be_part_of_score({.score = score() + table[key_position()]}));
   Graph graph("attention");
   const Tensor q = graph.input("q", {1, 2, 64, 64}, DType::Float16);
   const Capture bias = graph.capture(graph.input("bias", {2, 64, 64}, DType::Float16));
@@ -132,7 +217,7 @@ TEST_CASE("a bound on tiles, other forms and what reads tensors keep their layou
                         q, q, q,
                         {.mask_input = dense,
                          .score = score() + bias(head_index(), query_position(), key_position())}));
-  const graph::Ir ir = fusion::with_masks_in_scores(graph.ir());
+  const graph::Ir ir = with_scores(graph);
   for (const graph::Operator& op : ir.operators) {
     CHECK((op.kind != graph::OpKind::Attention || op.attributes.contains("mask_form")));
   }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "error_of.hpp"
 #include "fusion/lowering_testing.hpp"
@@ -186,14 +187,14 @@ TEST_CASE("lists of keys take long to make, and are worth it for several attenti
 
 TEST_CASE("each plane is expected to be like the sample, however many there are") {
   const auto program_of = [](const Shape& shape, const Mask& like) {
-    Attention attention(1088);
+    Attention attention(2112);
     return attention.program({.mask_input = attention.graph.mask_input(
                                   "m", shape, {.form = MaskForm::Dense, .like = like})});
   };
   for (const Mask& like : {random_tokens(0.005, 7), random_tokens(0.1, 7)}) {
-    const Program shared = program_of({1, 1, 1088, 1088}, like);
+    const Program shared = program_of({1, 1, 2112, 2112}, like);
     for (const Shape& shape :
-         {Shape{2, 1, 1088, 1088}, Shape{1, 4, 1088, 1088}, Shape{2, 4, 1088, 1088}}) {
+         {Shape{2, 1, 2112, 2112}, Shape{1, 4, 2112, 2112}, Shape{2, 4, 2112, 2112}}) {
       INFO(shape.text());
       const Program own = program_of(shape, like);
       CHECK(kernel_of(own) == kernel_of(shared));
@@ -227,9 +228,9 @@ TEST_CASE("lists that could be too long are not taken; those of csr hold what it
 }
 
 TEST_CASE("attentions of one mask share its layout, as long as they live") {
-  Attention attention(1100);
+  Attention attention(2100);
   const MaskInput dense =
-      attention.graph.mask_input("m", {1, 1, 1100, 1100}, {.form = MaskForm::Dense});
+      attention.graph.mask_input("m", {1, 1, 2100, 2100}, {.form = MaskForm::Dense});
   const Tensor first =
       attention.graph.attention(attention.q, attention.k, attention.v, {.mask_input = dense});
   const Tensor other = attention.graph.attention(attention.q, attention.k, first,
@@ -266,10 +267,10 @@ TEST_CASE("masks with data, and tensors that they read") {
 }
 
 TEST_CASE("data that lies in strides is packed first") {
-  Attention attention(1100);
-  const Tensor all = attention.graph.input("all", {1, 1, 1100, 2000}, DType::Bool);
+  Attention attention(2100);
+  const Tensor all = attention.graph.input("all", {1, 1, 2100, 3000}, DType::Bool);
   const MaskInput dense{.form = MaskForm::Dense,
-                        .tensors = {attention.graph.slice(all, 3, 100, 1100)}};
+                        .tensors = {attention.graph.slice(all, 3, 100, 2100)}};
   const Program program = attention.program({.mask_input = dense});
   REQUIRE(program.layouts.size() == 1);
   CHECK(program.launches.size() == 2);
@@ -277,11 +278,14 @@ TEST_CASE("data that lies in strides is packed first") {
   CHECK(program.layouts[0].inputs.at(0).data.space == MemorySpace::Arena);
 }
 
-TEST_CASE("a sample that does not fit is an error") {
-  Attention attention(1100);
-  HostTensor keep(DType::Bool, {1100, 1100});
-  const MaskInput sees_nothing = attention.graph.mask_input(
-      "m", {1, 1, 1100, 1100}, {.form = MaskForm::Dense, .like = Mask::dense(keep.view())});
-  CHECK(test::error_of([&] { attention.program({.mask_input = sees_nothing}); }) ==
-        "mask: no query sees any key with 1100 queries and 1100 keys: dense[1100, 1100]");
+TEST_CASE("a sample that does not fit is an error, however few tiles there are") {
+  for (const std::int64_t length : {64, 2100}) {
+    Attention attention(length);
+    HostTensor keep(DType::Bool, {length, length});
+    const MaskInput sees_nothing = attention.graph.mask_input(
+        "m", {1, 1, length, length}, {.form = MaskForm::Dense, .like = Mask::dense(keep.view())});
+    CHECK(test::error_of([&] { attention.program({.mask_input = sees_nothing}); }) ==
+          fmt::format("mask: no query sees any key with {0} queries and {0} keys: dense[{0}, {0}]",
+                      length));
+  }
 }
