@@ -61,7 +61,7 @@ void put_mask_into_score(const graph::Ir& ir, Operator& op) {
   op.attributes["score"] = select(is_seen, given == nullptr ? score() : *given,
                                   -std::numeric_limits<double>::infinity());
   op.captures.emplace(name, data);
-  op.inputs.resize(kMaskData);
+  op.inputs.resize(op.inputs[kMaskData - 1] < 0 ? kMaskData - 1 : kMaskData);
   for (const char* attribute : {"mask_form", "max_part_tiles", "like"}) {
     op.attributes.erase(attribute);
   }

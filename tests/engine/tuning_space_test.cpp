@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -94,6 +95,27 @@ TEST_CASE("the problems of equal layers are one, and what runs without a search 
   CHECK(segments == static_cast<int>(plain.groups.size()));
   CHECK(parts->size() < plain.groups.size());
   CHECK(most >= 30);
+}
+
+TEST_CASE("attentions whose masks arrive have problems, with tiles and in scores") {
+  for (const auto& [length, layouts] : {std::pair(128, 0), std::pair(2048, 1)}) {
+    stof::Graph built("attention");
+    const stof::Tensor q = built.input("q", {1, 12, length, 64}, stof::DType::Float16);
+    const stof::MaskInput mask = built.mask_input("m", {1, 1, length, length}, {});
+    built.output("y", built.attention(built.gelu(q), q, q, {.mask_input = mask}));
+    const graph::Ir ir = graph::normalise_but_attention(built.ir());
+    const fusion::Lowered plain = fusion::lower(ir, stof::testing::shipped_templates(), h200());
+    REQUIRE(static_cast<int>(plain.program.layouts.size()) == layouts);
+    TuningSpace tuning = make_space(ir);
+    const stof::tune::Space space = tuning.space();
+    const auto parts = stof::tune::parts_of(space, space.proposals.front());
+    REQUIRE(parts.has_value());
+    for (const Part& part : *parts) {
+      CHECK(std::ranges::any_of(plain.origins, [&](const fusion::LaunchOrigin& origin) {
+        return fusion::problem_key(origin.problem) == part.problem;
+      }));
+    }
+  }
 }
 
 TEST_CASE("both stages on a real graph: not slower than the model's choice, and it lowers") {

@@ -96,7 +96,7 @@ TEST_CASE("what is not seen has a score of minus infinity") {
   CHECK(score_of({.mask_heads = 12, .score = score() * 2.0}) ==
         "mask[0, head, q_pos, k_pos] ? score * 2.0 : -inf");
   const graph::Operator op = attention_of({.input = {.like = causal()}, .fixed = causal()});
-  CHECK(op.inputs.size() == 4);
+  CHECK(op.inputs.size() == 3);
   CHECK(op.captures.size() == 1);
   CHECK(op.attributes.count("like") == 0);
   CHECK(graph::find_attribute<Mask>(op, "mask")->digest() == causal().digest());
