@@ -147,7 +147,8 @@ bool suits_modifier(const Use& use, const KernelConfig& config, const AttentionM
   const bool has_bitmaps = mask.features().mask_class == mask::MaskClass::Bitmap;
   const bool takes_many =
       modifier.score_takes_registers() || (modifier.has_tiles() && !has_bitmaps);
-  const bool are_four = !has_wide_heads(use) && (!takes_many || columns(use) <= kWidestOfFour);
+  const bool are_four = !has_wide_heads(use) && !modifier.score_reads_bytes_alone() &&
+                        (!takes_many || columns(use) <= kWidestOfFour);
   const bool are_three = !modifier.score_takes_registers() || columns(use) <= kWidestOfThree;
   return config.at("blocks_per_sm") <= (are_four ? 4 : are_three ? 3 : 2);
 }

@@ -255,6 +255,7 @@ TEST_CASE("lists have as many blocks as leave registers for what scores read") {
   CHECK(blocks(mask, of(64), Kind::Pairs) == 4);
   CHECK(blocks(prefix(100), of(64), Kind::Pairs) == 3);
   CHECK(blocks(mask, of(32), Kind::Pairs) == 4);
+  CHECK(blocks(mask, of(32), Kind::Shown) == 3);  // with 96 registers, some are spilled
   CHECK(blocks(mask, of(128), Kind::SoftCap) == 2);
   CHECK(blocks(mask, of(128), Kind::Pairs) == 3);
   for (const Kind kind : {Kind::SoftCap, Kind::Alibi, Kind::Distances, Kind::Pairs}) {
