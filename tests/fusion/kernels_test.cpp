@@ -258,6 +258,33 @@ void add_short_heads(Kernels& kernels, const base::DeviceProfile& device) {
   }
 }
 
+// Attention whose scores read a number or, of narrow heads, a byte for each query and key: with
+// bytes some settings of wider ones spill.
+void add_scores(Kernels& kernels, const base::DeviceProfile& device) {
+  constexpr std::int64_t kLength = 1024;
+  constexpr std::int64_t kWidestOfBytes = 48;
+  const Mask global(query_position() < 32 || key_position() < 32);
+  const std::vector<Mask> masks = {Mask(), causal(), global || sliding_window(32, 32),
+                                   documents({0, 300, 700, kLength})};
+  for (const std::int64_t head_dim : {32, 40, 48, 56, 64, 128}) {
+    for (const Mask& mask : masks) {
+      for (const DType read : {DType::Float16, DType::Bool}) {
+        if (read == DType::Bool && head_dim > kWidestOfBytes) {
+          continue;
+        }
+        Graph graph("attention");
+        const auto x = graph.input("x", {8, 16, kLength, head_dim}, DType::Float16);
+        const Capture capture = graph.capture(graph.input("c", {16, kLength, kLength}, read));
+        const Expr value = capture(head_index(), query_position(), key_position());
+        const Score score_of_pair =
+            read == DType::Bool ? Score(select(value, score(), score() - 10.0)) : score() + value;
+        graph.output("o", graph.attention(x, x, x, {.mask = mask, .score = score_of_pair}));
+        kernels.add(graph, device);
+      }
+    }
+  }
+}
+
 // One kernel of attention that is chosen, with all of these values of its parameters, without and
 // with sums that someone reads; of its own heads, or of all that are given by the dimensions of
 // keys and of values.
@@ -335,6 +362,14 @@ TEST_CASE("what is chosen for any kind of GPU compiles without spills or lost sp
   add_short_heads(kernels, base::shipped_profile("h200"));
   const std::vector<Kernel> chosen = kernels.one_of_each_text();
   CHECK(chosen.size() > 400);
+  CHECK(kernels.faults(chosen) == "");
+}
+
+TEST_CASE("attention whose scores read tensors compiles without spills") {
+  Kernels kernels;
+  add_scores(kernels, base::shipped_profile("h200"));
+  const std::vector<Kernel> chosen = kernels.one_of_each_text();
+  CHECK(chosen.size() > 20);
   CHECK(kernels.faults(chosen) == "");
 }
 
