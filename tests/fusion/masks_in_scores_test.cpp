@@ -47,7 +47,7 @@ Graph attention(const Problem& of) {
   return graph;
 }
 
-// The graph as it is planned, and which of its two ways, with tiles and without, is faster.
+// With attentions that should take so long with tiles and by scores.
 graph::Ir with_scores(const Graph& graph, double tiles_us = 2, double scores_us = 1) {
   return fusion::with_masks_in_scores(graph.ir(), [&](const graph::Ir& of) {
     const bool has_tiles = std::ranges::any_of(of.operators, [](const graph::Operator& op) {
@@ -76,9 +76,9 @@ std::string score_of(const Problem& of) {
   return graph::find_attribute<Expr>(attention_of(of), "score")->text();
 }
 
-// Whether it is by what the model says of a GPU.
-bool is_part_of_score(const Problem& of, const char* device = "h200") {
-  return testing::lowered_by(attention(of), {}, device).program.layouts.empty();
+// Whether it is by what the model says of an H200.
+bool is_part_of_score(const Problem& of) {
+  return testing::lowered_by(attention(of)).program.layouts.empty();
 }
 
 }  // namespace
